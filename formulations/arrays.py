@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -18,10 +19,43 @@ Bytes = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+NUMPY: dict[type, type] = {bool: np.bool_, int: np.integer, float: np.floating}
+"""NumPy's own of Python's types."""
+
+FLOAT_MAX = float(np.finfo(np.float64).max)
+
 LARGEST = 1e150  # greatest magnitude of a number in a problem: a product of two of them is still finite
 
 
 LARGEST_INTEGER = 2.0**63  # beyond the integers of 64 bits
+
+
+def check_type(
+    name: str, value: Any, *kinds: type, error: type[Exception] = InvalidProblemError, cure: str = ""
+) -> None:
+    """Raise the error unless `value` is an instance of one of these classes. cure: what to pass instead."""
+    if not isinstance(value, (*kinds, *(NUMPY[kind] for kind in kinds if kind in NUMPY))):
+        words = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise error(f"{name} must be a {words}; got a {type(value).__name__}.{cure and ' '}{cure}")
+
+
+def as_path(path: Any, error: type[Exception] = InvalidProblemError, name: str = "path") -> str:
+    """The name of a file or folder as text; raises the error for what names none."""
+    file = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(file, str) or "\0" in file:
+        raise error(f"{name} must be the name of a file, a str or a Path; got {path!r:.80}.")
+    return file
+
+
+def each(name: str, values: Any, error: type[Exception] = InvalidProblemError) -> tuple[Any, ...]:
+    """The items of a sequence, or the error."""
+    if not isinstance(values, Iterable):
+        raise error(f"{name} must be a sequence; got {values!r:.80}.")
+    check_no_mask(name, values, error)
+    try:
+        return tuple(values)
+    except TypeError as why:  # an array without dimensions, a sparse matrix
+        raise error(f"{name} must be a sequence; got a {type(values).__name__} ({why}).") from None
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -31,15 +65,40 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return view
 
 
+def check_no_mask(name: str, values: Any, error: type[Exception] = InvalidProblemError) -> None:
+    """Raise the error for an array with masked entries."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise error(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+
+
+def numbers(name: str, values: Any) -> Floats:
+    """`values` as an array of doubles, infinite ones included; raises `InvalidProblemError` for masked entries, and for
+    complex numbers and dates, which NumPy would convert."""
+    check_no_mask(name, values)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "cmM":
+            raise TypeError(f"they are {array.dtype}")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidProblemError(f"{name} cannot be read as numbers: {error}") from None
+
+
+def check_positive(**settings: Any) -> None:
+    """Raise InvalidProblemError unless each value is a positive, finite number."""
+    for name, value in settings.items():
+        real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not (real and 0 < value <= FLOAT_MAX):
+            raise InvalidProblemError(f"{name} must be positive and finite; got {value!r:.80}.")
+
+
 def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
     """`values` as a read-only float64 array, copied unless it is one already; raises `InvalidProblemError` that
     names the first entry that is not a finite number."""
-    try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblemError(f"{name} cannot be read as numbers: {error}") from None
-    if np.ndim(values) != dimensions:
-        raise InvalidProblemError(f"{name} must have {dimensions} dimension(s); got shape {np.shape(values)}.")
+    read = numbers(name, values)
+    if read.ndim != dimensions:
+        raise InvalidProblemError(f"{name} must have {dimensions} dimension(s); got shape {read.shape}.")
+    array = np.ascontiguousarray(read)
     if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):
         wrong = ~(np.abs(array) <= LARGEST)
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -55,7 +114,11 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 def integers(name: str, values: ArrayLike) -> Ints:
     """`values` as a read-only int64 vector, floats that are integers included; raises `InvalidProblemError` if they are
     not integers."""
-    array: NDArray[Any] = np.asarray(values)
+    check_no_mask(name, values)
+    try:
+        array: NDArray[Any] = np.asarray(values)
+    except ValueError as error:  # lists of several lengths
+        raise InvalidProblemError(f"{name} must be a vector of integers; got {values!r:.80} ({error}).") from None
     if array.ndim != 1 or (array.dtype.kind not in "iuf" and array.size):
         raise InvalidProblemError(f"{name} must be a vector of integers; got {array.dtype} of shape {array.shape}.")
     wrong = np.zeros(array.size, dtype=bool)
@@ -69,6 +132,26 @@ def integers(name: str, values: ArrayLike) -> Ints:
             f"{name}[{index}] must be an integer of 64 bits; got {array[index]}. Round or scale it."
         )
     return frozen(array.astype(np.int64))
+
+
+def booleans(name: str, values: Any, shape: tuple[int, ...]) -> Bools:
+    """`values` as an array of booleans of this shape, or `InvalidProblemError`."""
+    check_no_mask(name, values)
+    try:
+        array: NDArray[Any] = np.asarray(values)
+    except ValueError as error:  # lists of several lengths
+        raise InvalidProblemError(f"{name} must be boolean of shape {shape}; got {values!r:.80} ({error}).") from None
+    if array.shape != shape or array.dtype != np.bool_:
+        raise InvalidProblemError(f"{name} must be boolean of shape {shape}; got {array.dtype} of shape {array.shape}.")
+    return array
+
+
+def generator(name: str, seed: Any) -> np.random.Generator:
+    """The random generator of a seed, or `InvalidProblemError`."""
+    is_seed = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+    if not (is_seed or isinstance(seed, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None)):
+        raise InvalidProblemError(f"{name} must be an integer >= 0, a Generator or None; got {seed!r:.80}.")
+    return np.random.default_rng(cast(Any, seed))
 
 
 def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:

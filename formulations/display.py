@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.errors import FormulationError
+from formulations.errors import FormulationError, InvalidProblemError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,6 +184,8 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
 def axes_for(axes: Axes | None) -> Axes:
     """These axes, or axes of a new figure. Raises FormulationError if matplotlib is missing."""
     if axes is not None:
+        if not callable(getattr(axes, "fill_between", None)):
+            raise InvalidProblemError(f"axes must be axes of matplotlib or None; got a {type(axes).__name__}.")
         return axes
     try:
         import matplotlib.pyplot as plt

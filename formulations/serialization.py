@@ -48,6 +48,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from formulations.arrays import as_path
 from formulations.errors import FileVersionError, SerializationError
 from formulations.registry import load
 
@@ -67,7 +68,8 @@ def write_file(path: str | PathLike[str], content: bytes, links: bool = True) ->
 
     links: whether a symbolic link `path` is followed; else the link itself is replaced.
     """
-    target = Path(os.path.realpath(path)) if links else Path(path)
+    name = as_path(path, SerializationError)
+    target = Path(os.path.realpath(name) if links else name)
     if target.exists() and not (target.is_file() or target.is_symlink()):  # a device or a pipe is not replaced
         target.write_bytes(content)
         return
@@ -113,7 +115,7 @@ def read_zip(path: str | PathLike[str], directory_limit: int = 1 << 20) -> dict[
     Raises SerializationError for any other file: not a zip, truncated, changed, compressed, encrypted, unsafe names,
     false sizes, a central directory of more than `directory_limit` bytes. Raises OSError where it cannot be opened.
     """
-    with open(path, "rb") as file:
+    with open(as_path(path, SerializationError), "rb") as file:
         content = file.read(min(os.fstat(file.fileno()).st_size, FILE_LIMIT) + 1)  # this much memory is allocated
     if len(content) > FILE_LIMIT:
         raise SerializationError(f"it has more than {FILE_LIMIT} bytes")
@@ -190,7 +192,7 @@ def array_from_bytes(content: bytes, writeable: bool = False) -> NDArray[Any]:
 
 def map_array(path: str | PathLike[str], kinds: str = NUMBERS) -> NDArray[Any]:
     """The array of an npy file, memory-mapped read-only. Raises SerializationError as `array_from_bytes` does."""
-    with open(path, "rb") as file:
+    with open(as_path(path, SerializationError), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         return _read_npy(file, size, kinds, lambda dtype, shape, start: np.memmap(file, dtype, "r", start, shape))
 

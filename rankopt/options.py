@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import check_no_mask
 from rankopt.errors import OptionError
 
 Rules = Mapping[str, tuple[Any, ...]]
@@ -52,7 +53,7 @@ class _Functions:
     """A sequence of functions."""
 
     def __contains__(self, value: Any) -> bool:
-        return isinstance(value, Iterable) and all(map(callable, value))
+        return isinstance(value, list | tuple | set | frozenset) and all(map(callable, value))
 
     def __str__(self) -> str:
         return "a sequence of functions (step, state)"
@@ -68,6 +69,7 @@ RUN: Rules = {
     "time_limit": (Interval(0, closed="right"), None),
     "n_jobs": (COUNT, -1, None),
     "callbacks": (FUNCTIONS,),
+    "verbose": (NOT_NEGATIVE, bool),
 }
 """Rules of the options of a run, the same for all estimators."""
 
@@ -76,7 +78,8 @@ def check_options(estimator: Any) -> None:
     """Raise OptionError for an option that breaks a rule of the estimator."""
     for name, rule in estimator._rules.items():
         check(name, getattr(estimator, name), rule)
-    if getattr(estimator, "engine", None) == "serial" and estimator.n_jobs not in (None, 1):
+    engine = getattr(estimator, "engine", None)
+    if isinstance(engine, str) and engine == "serial" and estimator.n_jobs not in (None, 1):
         raise OptionError(
             f"n_jobs must be None or 1 with engine='serial'; got {estimator.n_jobs}. Pass engine='threads'."
         )
@@ -130,6 +133,7 @@ def number(value: Any) -> float:
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """An array of what an option holds; OptionError where that is no numbers."""
+    check_no_mask(name, values, OptionError)
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.argmax.relevance_batch import searched_bound
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_type
 from formulations.certificates import rational
 from formulations.certificates.rational import Evidence
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
@@ -104,6 +104,7 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
     """
     problem = problem if isinstance(problem, Problem) else as_form(problem)
     _check_record(solution)
+    check_type("exact", exact, bool)
     inaccurate = solution.status is Status.INACCURATE
     try:
         violation = problem.check_point(solution.x)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, finite, frozen
+from formulations.arrays import LARGEST, Floats, Ints, as_path, check_type, finite, frozen
 from formulations.constraints.constraint import violations
 from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -49,6 +49,8 @@ class ConstrainedRanking(ProfitProblem):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profit", finite("profit", self.profit, 2))
+        check_type("admissible", self.admissible, RankingSet, cure="Build it by RankingSet(documents, positions).")
+        check_type("ranked", self.ranked, RankTwoAssignment, type(None))
         shape = (self.admissible.positions, self.admissible.documents)
         if self.profit.shape != shape:
             raise InvalidProblemError(f"profit must have shape {shape}, as the set has; got {self.profit.shape}.")
@@ -130,7 +132,7 @@ class ConstrainedRanking(ProfitProblem):
         return np.column_stack([[pressing(stated, case)[0] for case in y[:, :rows]], y[:, rows:]])
 
     def recover_dual(self, x: NDArray[Any]) -> Floats | None:
-        admitted = self.violation(x) == 0.0
+        admitted = self.check_point(x) == 0.0
         return recovered_prices(self.compiled, self.worth, np.asarray(x, dtype=np.int64), admitted)
 
     def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
@@ -143,7 +145,7 @@ class ConstrainedRanking(ProfitProblem):
 
     def write(self, path: str | Path) -> None:
         """Write the integer program to an .mps or .lp file."""
-        write(self.admissible.compiled.program(self.profit, integer=True), Path(path))
+        write(self.admissible.compiled.program(self.profit, integer=True), Path(as_path(path)))
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         """The dual of every row by name, 0 for documents whose row is implied. For a proof by cases, the duals of the
@@ -283,4 +285,4 @@ class PenalizedRanking(ConstrainedRanking):
 
     def write(self, path: str | Path) -> None:
         """Write the widened integer program to an .mps or .lp file."""
-        write(widened(self.compiled, self.worth, integer=True), Path(path))
+        write(widened(self.compiled, self.worth, integer=True), Path(as_path(path)))

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, frozen
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
@@ -120,6 +120,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     """
     if given is None:
         return np.arange(size)
+    check_no_mask(name, given)
     try:
         array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
     except ValueError as error:  # lists of several lengths
@@ -143,7 +144,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
 
 def one(name: str, given: Any, size: int) -> int:
     """The one index that a selector names, or `InvalidProblemError`."""
-    if given is None or np.ndim(given) != 0:
+    if given is None or isinstance(given, list | tuple) or np.ndim(given) != 0:
         raise InvalidProblemError(f"{name} must be one index from 0 to {size - 1}; got {given!r}.")
     return int(chosen(name, given, size)[0])
 
@@ -156,7 +157,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     """
     if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
         raise InvalidProblemError(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
-    entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    entries = each("by=", labels.tolist() if hasattr(labels, "tolist") and not np.ma.is_masked(labels) else labels)
     if len(entries) != size:
         raise InvalidProblemError(f"by= needs one label (or None) per document; got {len(entries)} labels for {size}.")
     members: dict[Hashable, list[int]] = {}
@@ -185,14 +186,6 @@ def as_integer(name: str, value: Any) -> int:
     if not integral or number != int(number):
         raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
     return int(number)
-
-
-def numbers(name: str, values: Any) -> Floats:
-    """`values` as an array of doubles, infinite ones included, or `InvalidProblemError`."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidProblemError(f"{name} must be numbers; got {type(values).__name__} ({error}).") from None
 
 
 def count_for(name: str, count: Any, label: Hashable) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, each
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.kinds import add_rows, fix
 from formulations.constraints.rows import SoftConstraint
@@ -21,7 +21,7 @@ from formulations.errors import InvalidProblemError
 
 def shape_of(variable: Any) -> tuple[int, int]:
     """k positions and n documents of the variable π; InvalidProblemError where it cannot be the variable of a set."""
-    if len(getattr(variable, "shape", ())) != 2 or type(variable).__name__ != "Variable":
+    if type(variable).__name__ != "Variable" or len(getattr(variable, "shape", ())) != 2:
         raise InvalidProblemError("the variable of a set must be a cvxpy.Variable((k, n)), one row per position")
     declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
     unread = set(declared) - {"nonneg", "boolean", "integer"}
@@ -38,7 +38,7 @@ def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | S
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
         raise InvalidProblemError(f"from_cvxpy(π, constraints) needs a list of constraints, [] for none; got {what}.")
-    for index, entry in enumerate(constraints):
+    for index, entry in enumerate(each("constraints", constraints)):
         constraint = entry.constraint if isinstance(entry, SoftConstraint) else entry
         name = str(getattr(constraint, "label", None) or f"constraint {index}")
         found = _read(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(entry, SoftConstraint))

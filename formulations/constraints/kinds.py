@@ -21,14 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
-from formulations.arrays import Ints, finite
+from formulations.arrays import Ints, each, finite, numbers
 from formulations.constraints.constraint import (
     Constraint,
     as_integer,
     by_label,
     chosen,
     count_for,
-    numbers,
     one,
     rows_of_cells,
 )
@@ -399,7 +398,7 @@ def add_rows(
             f"add_rows() needs numbers lower <= upper, -inf and inf for none; got lower={short(low.tolist())}, "
             f"upper={short(high.tolist())}."
         )
-    names = tuple(range(compiled.shape[0])) if labels is None else tuple(labels)
+    names = tuple(range(compiled.shape[0])) if labels is None else each("labels", labels)
     if len(names) != compiled.shape[0]:
         raise InvalidProblemError(
             f"add_rows() needs one label per row; got {len(names)} labels for {compiled.shape[0]} rows."

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from formulations.arrays import check_type, each
 from formulations.constraints.constraint import Constraint, Count, Prefixes, Rounding, Shares, Some
 from formulations.constraints.kinds import KINDS, Shape
 from formulations.errors import InvalidProblemError
@@ -55,8 +57,13 @@ class ConstraintSpec:
 
     def compile(self, shape: Shape) -> Constraint:
         """The rows and forbidden cells for k positions and n documents. Raises InvalidProblemError."""
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise InvalidProblemError(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}.")
+        check_type("name", self.name, str, type(None))
+        try:
+            signature(KINDS[self.kind]).bind(shape, *self.args, **self.where)
+        except TypeError as error:
+            raise InvalidProblemError(f"{self.kind}() does not take these arguments: {error}.") from None
         return KINDS[self.kind](shape, *self.args, **self.where)
 
 
@@ -173,7 +180,7 @@ class ConstraintMethods(Generic[D, L]):
             raise InvalidProblemError(
                 f"precedence_chain() needs a list of documents, the first one first; got {documents!r}."
             )
-        return self.add("precedence_chain", *documents, name=name)
+        return self.add("precedence_chain", *each("documents", documents), name=name)
 
     def min_distance(
         self, distance: Integer, *, documents: D | None = None, by: L | None = None, name: str | None = None

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, check_type, each
 from formulations.constraints.conflict import Repair, emptiness, fillable_positions, repair
 from formulations.constraints.constraint import Constraint, Labels, Some, as_integer, violations
 from formulations.constraints.from_cvxpy import read_constraints, shape_of
@@ -77,6 +77,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
             )
         if k > n:
             raise InfeasibleError(f"{k} positions cannot be filled by {n} documents, one each; lower k to {n}")
+        for soft in each("soft_constraints", self.soft_constraints):
+            check_type("a soft constraint", soft, SoftConstraint, cure="Call penalized() of a set.")
         if not isinstance(self.constraints, tuple) or not all(isinstance(one, Constraint) for one in self._every):
             raise InvalidProblemError("constraints must be a tuple of Constraint instances; call the methods of a set")
         for soft in self.soft_constraints:
@@ -188,7 +190,13 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         return repair(self.shape, self.constraints, self.soft_constraints, penalties)
 
     def _check_order(self, order: ArrayLike) -> Ints:
-        ranks = np.asarray(order)
+        check_no_mask("order", order)
+        try:
+            ranks = np.asarray(order)
+        except ValueError as error:  # lists of several lengths
+            raise InvalidProblemError(
+                f"A ranking is the document at each position; got {order!r:.80} ({error})."
+            ) from None
         if not is_order(ranks, self.positions, self.documents):
             raise InvalidProblemError(f"A ranking is the document at each position, none twice; got {ranks.tolist()}.")
         return ranks

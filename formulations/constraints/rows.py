@@ -258,7 +258,7 @@ def valid_penalty(penalty: Any, name: Any = "") -> float:
     """The penalty (of a constraint of this name) as a float, or InvalidProblemError."""
     number = penalty.item() if isinstance(penalty, np.generic) else penalty
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= LARGEST:
-        whose = f" of {name!r}" if name else ""
+        whose = f" of {name!r}" if isinstance(name, str) and name else ""
         raise InvalidProblemError(f"The penalty{whose} must be a number from 0 to {LARGEST:g}; got {penalty!r}.")
     return float(number)
 

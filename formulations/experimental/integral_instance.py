@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from formulations.arrays import Floats, Ints, frozen
+from formulations.arrays import Floats, Ints, check_type, frozen
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.duals import case_bound, relaxation_prices
@@ -93,6 +93,7 @@ def nearest_integral(problem: ConstrainedRanking) -> NearestIntegral:
 
     Raises what `solve` raises.
     """
+    check_type("problem", problem, ConstrainedRanking, cure="Build one by constrained_ranking(profit, admissible).")
     best = solve(problem)
     prices = relaxation_prices(problem.compiled, problem.worth)
     if prices is None:

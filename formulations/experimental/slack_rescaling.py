@@ -30,7 +30,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import Floats, Ints, finite
+from formulations.arrays import Floats, Ints, check_type, finite, numbers
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.gallery.rankings import ranking
@@ -38,7 +38,7 @@ from formulations.problems.assignment import OrderProblem
 from formulations.problems.directed_rounding import above, below, products
 from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights
-from formulations.solvers import get_solver
+from formulations.solvers import as_solver
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Solver
 from formulations.solving.batch import solve_batch
@@ -268,11 +268,11 @@ def slack_rescaled_ranking(
     if offsets is not None:
         batch = ranking(scores, gain, discount=discount, position_weights=position_weights, offsets=offsets)
         shared = _mean_position_weights(batch.gain, batch.position_weights, batch.offsets)
-        return RescaledBatch(batch, shared if reference is None else np.asarray(reference, dtype=float))
+        return RescaledBatch(batch, shared if reference is None else numbers("reference", reference))
     one = ranking(scores, gain, discount=discount, position_weights=position_weights)
     padded = np.pad(one.position_weights, (0, one.documents - one.positions))
     shared = _mean_position_weights(one.gain, padded, np.array([0, one.documents]))
-    known = shared if reference is None else np.asarray(reference, dtype=float)
+    known = shared if reference is None else numbers("reference", reference)
     return SlackRescaledRanking(one.scores, one.gain, one.discount, one.position_weights, known)
 
 
@@ -349,7 +349,9 @@ def solve_slack_rescaled(
 
     solver: any solver of `ranking`. outward: round its bounds outward, as in `solve_batch`.
     """
-    chosen = get_solver(solver) if isinstance(solver, str) else solver
+    chosen = as_solver(solver)
+    check_type("problem", problem, SlackRescaledRanking, RescaledBatch, cure="Build it by slack_rescaled_ranking().")
+    check_type("outward", outward, bool)
     if isinstance(problem, RescaledBatch):
         return _search(problem, chosen, outward)
     rest = (0, problem.documents - problem.positions)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import finite
+from formulations.arrays import booleans, finite, numbers
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import InvalidProblemError
@@ -23,7 +24,7 @@ def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignme
     integrality  totally unimodular: the incidence matrix of a bipartite graph
 
     Args:
-        profit: (k, n), one row per position, one column per document.
+        profit: (k, n), one row per position, one column per document. Masked entries are forbidden cells.
         allowed: (k, n) booleans, False for forbidden cells. Everything is allowed by default.
 
     Raises:
@@ -37,9 +38,15 @@ def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignme
     >>> solve(matching(profit, allowed=[[True, True, True], [True, True, False]]), "scipy").order
     array([2, 0])
     """
-    if np.isneginf(np.asarray(profit, dtype=np.float64)).any():
+    if np.ma.is_masked(profit):
+        masked: Any = np.ma.asarray(profit)
+        shown = ~np.ma.getmaskarray(masked)
+        return matching(
+            masked.filled(0.0), allowed=shown if allowed is None else shown & booleans("allowed", allowed, shown.shape)
+        )
+    if np.isneginf(numbers("profit", profit)).any():
         raise InvalidProblemError("profit must be finite; got -inf. Forbid cells with `allowed`.")
-    return Assignment(np.asarray(profit, dtype=np.float64), None if allowed is None else np.asarray(allowed))
+    return Assignment(numbers("profit", profit), allowed)  # type: ignore[arg-type]
 
 
 def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> ConstrainedRanking:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
 
-from formulations.arrays import Floats, finite
+from formulations.arrays import Floats, each, finite
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.marginals.exposure import ExposureConstraint, ExposureRows
 from formulations.problems.linear_program import LinearProgram
@@ -76,7 +76,7 @@ def marginal_ranking(
     attention = finite("exposure", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
     if attention.size != k or not (attention >= 0).all() or not attention.any():
         raise InvalidProblemError(f"exposure must be {k} nonnegative numbers, not all 0; got {attention}.")
-    several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
+    several = each("constraints", constraints) if isinstance(constraints, Iterable) else (constraints,)
     added = _distinct([_constraint_rows(constraint, attention, n) for constraint in several])
     levels = [part.label for part in added if part.level is not None]
     position, document = kron(eye_array(k), np.ones((1, n))), kron(np.ones((1, k)), eye_array(n))
@@ -111,7 +111,7 @@ def _constraint_rows(constraint: Any, attention: Floats, documents: int) -> Expo
             )
         low, high = (np.broadcast_to(np.asarray(limit, float), (count,)) for limit in (constraint.lb, constraint.ub))
         return ExposureRows("row", (count,), matrix, low, high)
-    if not hasattr(constraint, "rows"):
+    if not callable(getattr(constraint, "rows", None)):
         raise InvalidProblemError(
             f"a constraint cannot be a {type(constraint).__name__}; use ExposureBounds, DemographicParity, "
             "DisparateTreatment, DisparateImpact or scipy.optimize.LinearConstraint"

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
-from formulations.arrays import Floats, finite, integers
+from formulations.arrays import Floats, check_positive, finite, integers, numbers
 from formulations.errors import InvalidProblemError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Block
@@ -48,13 +48,18 @@ def margin_dual(
     >>> solution.value, solution.dual["step"]
     (0.625, array([-0.5]))
     """
-    rows = np.asarray(subgradients, dtype=np.float64)
-    heights = np.asarray(intercepts, dtype=np.float64)
+    rows = numbers("subgradients", subgradients)
+    heights = numbers("intercepts", intercepts)
     if w0 is not None:
-        heights = heights + rows @ np.asarray(w0, dtype=np.float64)
-    members = np.zeros(heights.shape, dtype=np.int64) if groups is None else np.asarray(groups)
-    known = None if gram is None else np.asarray(gram, dtype=np.float64)
-    return GroupedSimplexQP(rows, heights, members, np.atleast_1d(np.asarray(group_mass, dtype=float)), lam, known)
+        center = numbers("w0", w0)
+        if rows.ndim != 2 or center.shape != rows.shape[1:] or heights.shape != rows.shape[:1]:
+            raise InvalidProblemError(
+                f"w0 must have one entry a feature; got {center.size} for subgradients of shape {rows.shape}."
+            )
+        heights = heights + rows @ center
+    members = np.zeros(heights.shape, dtype=np.int64) if groups is None else integers("groups", groups)
+    known = None if gram is None else finite("gram", gram, 2)
+    return GroupedSimplexQP(rows, heights, members, np.atleast_1d(numbers("group_mass", group_mass)), lam, known)
 
 
 def l1_margin_dual(
@@ -149,10 +154,10 @@ def item_block_dual(
     (array([[ 0.5],
            [-0.5]]), array([ 0.25, -0.25]))
     """
-    slopes, at = finite("planes", np.asarray(planes, dtype=np.float64), 2), np.asarray(heights, dtype=np.float64)
-    factors = finite("users", np.asarray(users, dtype=np.float64), 2)
-    towards = finite("prior", np.asarray(prior, dtype=np.float64), 1)
-    members, size = integers("user", np.asarray(user)), slopes.shape[1]
+    slopes, at = finite("planes", planes, 2), finite("heights", heights, 1)
+    factors = finite("users", users, 2)
+    towards = finite("prior", prior, 1)
+    members, size = integers("user", user), slopes.shape[1]
     if at.shape != (len(slopes),) or members.shape != at.shape or towards.shape != (size,):
         raise InvalidProblemError(
             "planes need a height and a user each, and prior an entry for each column; got shapes "
@@ -160,11 +165,13 @@ def item_block_dual(
         )
     if members.size and (members.min() < 0 or members.max() >= len(factors)):
         raise InvalidProblemError(f"user must be between 0 and {len(factors) - 1}; got another index.")
-    if not (lam_offsets > 0 and np.isfinite(lam_offsets)):
-        raise InvalidProblemError(f"lam_offsets must be positive and finite; got {lam_offsets}.")
+    check_positive(lam=lam, lam_offsets=lam_offsets)
     messages = slopes[:, :, None] * factors[members][:, None, :]
     columns = np.concatenate([messages.reshape(len(slopes), -1), slopes * np.sqrt(lam / lam_offsets)], axis=1)
-    counted = np.broadcast_to(np.asarray(weights, dtype=np.float64), (len(factors),))
+    counted = numbers("weights", weights)
+    if counted.shape not in ((), (len(factors),)):
+        raise InvalidProblemError(f"weights must be one number or one a user ({len(factors)}); got {counted.shape}.")
+    counted = np.broadcast_to(counted, (len(factors),))
     return margin_dual(columns, at + slopes @ towards, lam=lam, groups=members, group_mass=counted)
 
 
@@ -217,9 +224,9 @@ def user_block_dual(
     >>> solution.value, solution.dual["step"]
     (0.25, array([ 0.25, -0.25]))
     """
-    slopes, at = finite("planes", np.asarray(planes, dtype=np.float64), 2), np.asarray(heights, dtype=np.float64)
-    factors = finite("items", np.asarray(items, dtype=np.float64), 2)
-    fixed = finite("offsets", np.asarray(offsets, dtype=np.float64), 1)
+    slopes, at = finite("planes", planes, 2), finite("heights", heights, 1)
+    factors = finite("items", items, 2)
+    fixed = finite("offsets", offsets, 1)
     if slopes.shape[1] != len(factors) or fixed.shape != (len(factors),) or at.shape != (len(slopes),):
         raise InvalidProblemError(
             "planes need a height each, and a row of items and of offsets for each column; got shapes "

@@ -7,7 +7,7 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, Ints, finite, offsets_of
+from formulations.arrays import Floats, Ints, check_type, finite, numbers, offsets_of
 from formulations.errors import InvalidProblemError
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights, laid_out, weights_for
 from formulations.problems.relevance_losses import RelevanceLoss, get_relevance_loss, relevant
@@ -72,9 +72,9 @@ def ranking(
     >>> solve(problem).order
     array([1, 2])
     """
-    heights, worth = np.asarray(scores, dtype=np.float64), np.asarray(gain, dtype=np.float64)
+    heights, worth = numbers("scores", scores), numbers("gain", gain)
     if offsets is not None:
-        bounds = np.asarray(offsets, dtype=np.int64)
+        bounds = offsets_of("offsets", offsets, heights.size)
         return RankTwoBatch(heights, worth, laid_out(discount, bounds), laid_out(position_weights, bounds), bounds)
     weights = [weights_for(each, heights.size) for each in (discount, position_weights)]
     positions = min(max(part.size for part in weights), heights.size)
@@ -140,7 +140,7 @@ def flatten_queries(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike 
     if not heights.size:
         raise InvalidProblemError("a ranking needs at least one document")
     bounds = [0, heights.size] if offsets is None else offsets
-    return heights, grades, offsets_of("offsets", np.asarray(bounds), heights.size)
+    return heights, grades, offsets_of("offsets", bounds, heights.size)
 
 
 def relevance_batch(
@@ -246,6 +246,7 @@ def first_relevant_ranking(
     array([0, 2, 1])
     """
     heights, grades, bounds = flatten_queries(scores, relevance, offsets)
+    check_type("shared", shared, bool)
     good = np.add.reduceat(relevant(grades), bounds[:-1])
     others = np.diff(bounds) - good
     strength = strength_of(scale)

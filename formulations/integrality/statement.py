@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from formulations.arrays import LARGEST
+from formulations.arrays import LARGEST, check_no_mask
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.program import Program
 
@@ -81,6 +81,7 @@ def _tidy(matrix: csr_array) -> csr_array:
 def _bare(matrix: csr_array | ArrayLike) -> csr_array:
     array: Any = matrix
     if not issparse(matrix):
+        check_no_mask("matrix", matrix)
         try:
             array = np.asarray(matrix)
         except ValueError as error:

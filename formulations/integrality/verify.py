@@ -5,10 +5,10 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from formulations.arrays import generator
 from formulations.errors import InvalidProblemError
 from formulations.integrality.evidence import Proof, Undecided, Violator, Witness, broken_entry, witness
 from formulations.integrality.prefix_limits import prefix_proof
@@ -61,7 +61,7 @@ def verify_integrality(
     nonempty = getattr(problem, "check_nonempty", None)
     if callable(nonempty):
         nonempty()
-    statement, rng = stated(problem), np.random.default_rng(seed)
+    statement, rng = stated(problem), generator("seed", seed)
     found: Violator | Proof | Undecided | None = broken_entry(statement)
     if found is None:
         statement.check_limits()

@@ -36,14 +36,14 @@ import re
 import tomllib
 from dataclasses import dataclass
 from math import isfinite
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats, finite
+from formulations.arrays import Floats, as_path, finite
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.ranking_set import RankingSet
@@ -67,7 +67,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     cross; UnsupportedProblemError for other formats; OSError if the file cannot be read. Warns with ProgramFileWarning
     of conventions that other programs do not share, such as which of several vectors of an MPS file is read.
     """
-    file = Path(path)
+    file = Path(as_path(path))
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
     if suffix not in READERS:
         raise UnsupportedProblemError(f"the name of a program must end with .mps or .lp; got {file.name!r}.")
@@ -156,7 +156,7 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
     Raises InvalidProblemError with the file, the constraint (counted from 1) and the cure; InfeasibleError for a profit
     over an empty set; OSError if the file cannot be read.
     """
-    file = fspath(path)
+    file = as_path(path)
     stated = _parse(file)
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
@@ -171,7 +171,7 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
 def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
     """The set of a TOML file, even if it is empty, and its profit if it has one. Errors as `read_ranking_set`, and
     InvalidProblemError for a matrix."""
-    file = fspath(path)
+    file = as_path(path)
     return _set_of(file, _parse(file))
 
 
@@ -202,7 +202,7 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
 def read_solver(path: str | PathLike[str]) -> str | None:
     """The solver of a TOML file, with its options in its name, as `solve` and `get_solver` accept it; None without one.
     The name and options are checked by these. Errors as `read_ranking_set`."""
-    file = fspath(path)
+    file = as_path(path)
     return solver_of(file, _parse(file))
 
 

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.arrays import Bools, Floats, Ints, check_type, finite, frozen, generator
+from formulations.constraints.constraint import as_integer
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 
@@ -86,6 +87,7 @@ def _check_marginals(P: Floats, tolerance: float) -> float:
     return max(violations[worst], 0.0)
 
 
+MOST_DRAWN = 1 << 28
 SHRINK = 0.8  # A step's ranking has at least this fraction of the largest possible least probability
 NOTHING = 1e-15  # probabilities below this are rounding
 SHOWN = 10  # number of rankings that are printed
@@ -143,7 +145,11 @@ class RankingDistribution(CompactReprMixin):
 
     def sample(self, size: int | None = None, *, random_state: int | np.random.Generator | None = None) -> Ints:
         """A random order (k,), or `size` of them (size, k); reproducible only with `random_state`."""
-        drawn = np.random.default_rng(random_state).choice(len(self), size, p=self.probabilities)
+        if size is not None:
+            size = as_integer("size", size)
+            if size > MOST_DRAWN:
+                raise InvalidProblemError(f"size must be at most {MOST_DRAWN}; got {size}. Draw in parts.")
+        drawn = generator("random_state", random_state).choice(len(self), size, p=self.probabilities)
         return np.asarray(self.orders[drawn])
 
 
@@ -160,8 +166,10 @@ def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: f
     Raises:
         InvalidProblemError: P contains NaN or infinity, has more rows than columns, or violates the tolerance.
     """
+    check_type("accuracy", accuracy, float, int)
     if not 0.0 <= accuracy < 1.0:
         raise InvalidProblemError(f"accuracy must be at least 0 and below 1; got {accuracy}.")
+    check_type("tolerance", tolerance, float, int)
     matrix = finite("P", P, 2)
     mended = near_marginal_ranking(matrix, tolerance)
     orders, taken = _decompose(mended, accuracy)

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, kron, vstack
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, finite, frozen
 from formulations.constraints.constraint import unlabelled
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
@@ -51,7 +51,8 @@ class DocumentGroups(CompactReprMixin):
         """From one label per document; None and NaN are no label."""
         if isinstance(groups, str | Mapping) or not isinstance(groups, Iterable):
             raise InvalidProblemError(f"groups must hold one label a document, and is a {type(groups).__name__}")
-        entries = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+        check_no_mask("groups", groups)
+        entries = each("groups", groups.tolist() if hasattr(groups, "tolist") else groups)
         if len(entries) != documents:
             raise InvalidProblemError(f"groups holds {len(entries)} labels for {documents} documents; give one each")
         index: dict[Hashable, int] = {}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.arrays import Bools, Floats, Ints, booleans, finite, frozen
 from formulations.compiled import compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
@@ -137,10 +137,7 @@ class Assignment(ProfitProblem):
             )
         object.__setattr__(self, "profit", profit)
         if self.allowed is not None:
-            allowed = np.asarray(self.allowed)
-            if allowed.shape != profit.shape or allowed.dtype != np.bool_:
-                got = f"{allowed.dtype} of shape {allowed.shape}"
-                raise InvalidProblemError(f"allowed must be boolean of shape {profit.shape}; got {got}.")
+            allowed = booleans("allowed", self.allowed, profit.shape)
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
         positions = np.empty(0) if self.allowed is None else deficient_positions(self.allowed)
         if positions.size:  # Hall's condition fails
@@ -204,6 +201,7 @@ class Assignment(ProfitProblem):
         return self.document_dual(y)
 
     def recover_dual(self, x: NDArray[Any]) -> Floats:
+        self.check_point(x)
         return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen, integers
+from formulations.arrays import Bools, Floats, Ints, booleans, finite, frozen, integers, numbers
 from formulations.compiled import READ_INTS, compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
@@ -115,11 +115,12 @@ class GroupSequence(Problem):
         object.__setattr__(self, "worth", finite("worth", self.worth, 2))
         object.__setattr__(self, "sizes", integers("sizes", self.sizes))
         k, groups = self.worth.shape[0], self.sizes.size
-        for name, kind in (("lower", np.int64), ("upper", np.int64), ("banned", np.bool_)):
-            table = np.asarray(getattr(self, name))
-            if table.shape != (groups, k) or table.dtype != kind:
-                raise InvalidProblemError(f"{name} must be {np.dtype(kind)} of shape {(groups, k)}, one row per group")
-            object.__setattr__(self, name, frozen(table))
+        object.__setattr__(self, "banned", frozen(booleans("banned", self.banned, (groups, k))))
+        for name in ("lower", "upper"):
+            table = numbers(name, getattr(self, name))
+            if table.shape != (groups, k) or (table != np.floor(table)).any():
+                raise InvalidProblemError(f"{name} must be int64 of shape {(groups, k)}, one row per group")
+            object.__setattr__(self, name, frozen(table.astype(np.int64)))
         object.__setattr__(self, "upper", frozen(np.minimum(self.upper, self.sizes[:, None])))
         if k == 0 or groups == 0 or self.sizes.min() < 1 or self.sizes.sum() != self.worth.shape[1]:
             raise InvalidProblemError("worth needs one column for each member of each group, and no group may be empty")

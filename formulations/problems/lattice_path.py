@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, finite
+from formulations.arrays import Bools, Floats, Ints, finite, numbers
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
@@ -91,7 +91,7 @@ class LatticePath(Problem):
     always_feasible = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "profit", finite("profit", self.profit, np.ndim(self.profit)))
+        object.__setattr__(self, "profit", finite("profit", self.profit, numbers("profit", self.profit).ndim))
         if self.profit.ndim < 2 or self.profit.shape[0] != self.profit.ndim - 1:
             raise InvalidProblemError(f"profit must have shape (G, N_0 + 1, ..., N_G-1 + 1); got {self.profit.shape}.")
         if self.profit.size == 0 or not sum(self.lengths):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, finite, frozen, numbers
 from formulations.errors import InfeasibleError, InvalidProblemError, InvalidSolutionError
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
@@ -82,7 +82,13 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
 
 def finite_matrix(name: str, matrix: Any) -> csr_array:
     """A read-only copy of a sparse matrix in double precision, duplicates summed; errors as `finite`."""
-    copied = csr_array(matrix, dtype=np.float64, copy=True)
+    check_no_mask(name, matrix)
+    try:
+        copied = csr_array(matrix, dtype=np.float64, copy=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidProblemError(f"{name} must be numbers; got {type(matrix).__name__} ({error}).") from None
+    if copied.ndim != 2:
+        raise InvalidProblemError(f"{name} must have 2 dimensions; got shape {copied.shape}.")
     copied.sum_duplicates()
     finite(name, copied.data, 1)
     for part in (copied.data, copied.indices, copied.indptr):
@@ -91,7 +97,7 @@ def finite_matrix(name: str, matrix: Any) -> csr_array:
 
 
 def _limits(name: str, values: Floats, size: int) -> Floats:
-    array = np.array(values, dtype=np.float64)
+    array = np.array(numbers(name, values))
     if array.shape != (size,) or np.isnan(array).any():
         raise InvalidProblemError(f"{name} must have {size} entries without NaN, infinite ones for no limit.")
     return frozen(array)
@@ -150,7 +156,7 @@ class LinearProgram(Problem):
         for name, length in (("row_lower", count), ("row_upper", count), ("lower", size), ("upper", size)):
             object.__setattr__(self, name, _limits(name, getattr(self, name), length))
         if self.integer is not None:
-            marked = np.array(self.integer, dtype=np.bool_)
+            marked = np.array(numbers("integer", self.integer), dtype=np.bool_)
             if marked.shape != (size,):
                 raise InvalidProblemError(f"integer has shape {marked.shape}, but matrix has {size} columns")
             object.__setattr__(self, "integer", frozen(marked) if marked.any() else None)

@@ -12,9 +12,10 @@ Units are powers of two that scale numbers to order one: multiplying by them is 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Floats, Ints, as_path, check_no_mask
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblemError, InvalidSolutionError, UnsupportedProblemError
+from formulations.errors import FormulationError, InvalidProblemError, InvalidSolutionError, UnsupportedProblemError
 from formulations.problems.program import Program, algebra, write
 
 EPSILON = 2.0**-52
@@ -34,8 +35,45 @@ GAINED = 1e-6  # of its terms, that the value of a feasible point may gain by vi
 SMALL = 400  # most numbers in a problem that is printed in full
 
 
+VECTOR_METHODS = (
+    "value", "value_lower_bound", "violations", "repair", "recover_dual", "order_of", "named_primal",
+    "bound", "bound_float64", "active_dual", "named_dual",
+)  # fmt: skip
+"""The methods whose only argument is a point or a dual."""
+
+
+def checking_vector(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a problem; an error from inside names a point or dual that is malformed."""
+
+    @wraps(method)
+    def called(problem: Problem, *passed: Any, **named: Any) -> Any:
+        if passed:
+            check_no_mask("the point or dual", passed[0])
+        try:
+            return method(problem, *passed, **named)
+        except FormulationError:
+            raise
+        except Exception as error:
+            vector = next(iter((*passed, *named.values())), None)
+            numeric = isinstance(vector, np.ndarray) and vector.dtype.kind in "iuf" and bool(np.isfinite(vector).all())
+            if numeric and not isinstance(error, ValueError | IndexError | TypeError):
+                raise  # not the vector's fault
+            raise InvalidProblemError(
+                f"{method.__name__}() of {type(problem).__name__} needs a point or dual of {problem.shape_text}; got "
+                f"{vector!r:.80} ({error}). Pass `x` or `y` of a solution of this problem."
+            ) from error
+
+    return called
+
+
 class Problem(CompactReprMixin, ABC):
     """A problem as data. `x` is a point in the class's own shape, `y` a dual vector."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in VECTOR_METHODS:
+            if name in vars(cls):
+                setattr(cls, name, checking_vector(vars(cls)[name]))
 
     is_maximization: bool = True
 
@@ -186,7 +224,7 @@ class Problem(CompactReprMixin, ABC):
         A constrained ranking is written as an integer program. A margin dual is written in solver scaling: a minimum,
         with variables and objective of order one.
         """
-        write(self.program, Path(path))
+        write(self.program, Path(as_path(path)))
 
 
 class Status(Enum):

@@ -99,7 +99,7 @@ def name_at(blocks: Sequence[Block], index: int) -> str:
 
 def named(blocks: tuple[Block, ...], usual: str, size: int) -> tuple[Block, ...]:
     """`blocks`, or one block of the usual name; raises `InvalidProblemError` unless they name `size` members."""
-    if not blocks:
+    if isinstance(blocks, tuple) and not blocks:
         return (Block(usual, (size,)),)
     if not isinstance(blocks, tuple) or not all(isinstance(block, Block) for block in blocks):
         raise InvalidProblemError(f"names must be a tuple of Block instances; got {blocks!r:.80}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, frozen, memoized, offsets_of
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, check_no_mask, finite, frozen, memoized, offsets_of
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import Assignment, OrderProblem
@@ -44,9 +44,14 @@ def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
 
 def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     """The position weights for n documents, at most n entries."""
-    raw = weights(n) if callable(weights) else weights
+    if callable(weights):
+        try:
+            weights = weights(n)
+        except TypeError as error:
+            raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from error
+    check_no_mask("position weights", weights)
     try:
-        array = np.asarray(raw, dtype=np.float64)
+        array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from None
     if array.ndim != 1:
@@ -168,6 +173,7 @@ class RankTwoAssignment(Memoized, OrderProblem):
     def recover_dual(self, x: NDArray[Any]) -> Floats:
         from formulations.problems.ranking_duals import prices_of
 
+        self.check_point(x)
         return prices_of(self.scores, self.gain, self.discount, self.position_weights, np.asarray(x, dtype=np.int64))
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, memoized, offsets_of
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, check_type, finite, memoized, offsets_of
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.assignment import OrderProblem
 from formulations.problems.lattice_path import MOST_STATES, Chains, LatticePath, edges_of
@@ -208,6 +208,8 @@ class RelevanceBatch(ScoredBatch):
         for name in ("scores", "grade"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, self.scores.size))
+        check_type("map", self.map, FeatureMap)
+        check_type("earnings", self.earnings, GainTable)
         if self.map.kind == FIRST and self.map.weight.size == len(self) and self.grade.size == self.scores.size:
             # Without a relevant document r = 0.
             relevant = np.logical_or.reduceat(self.grade > 0, self.offsets[:-1])

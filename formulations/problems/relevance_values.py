@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, finite, integers
+from formulations.arrays import LARGEST, Floats, Ints, check_type, finite, integers, numbers
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
@@ -97,6 +97,7 @@ class GainTable(CompactReprMixin):
     starts: Ints
 
     def __post_init__(self) -> None:
+        check_type("kind", self.kind, str)
         if self.kind not in (RANK, DOCUMENT, TABLE):
             raise InvalidProblemError(f"gain table must be {RANK!r}, {DOCUMENT!r} or {TABLE!r}; got {self.kind!r}.")
         for name in ("discount", "share", "passing", "constant", "table"):
@@ -120,6 +121,7 @@ class GainTable(CompactReprMixin):
     @classmethod
     def by_table(cls, tables: list[Floats], rows: int) -> GainTable:
         """tables: one per query, each (chains, N_0 + 1, ...)."""
+        tables = [numbers("tables", table) for table in tables]
         starts = np.cumsum([0] + [table.size for table in tables])
         flat = np.concatenate([table.ravel() for table in tables])
         nothing = np.zeros(rows)

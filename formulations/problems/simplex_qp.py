@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
-from formulations.arrays import Floats, Ints, finite, frozen, integers
+from formulations.arrays import Floats, Ints, check_positive, finite, frozen, integers
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import UNIT, above, below, difference, products
 from formulations.problems.dual_enclosure import CARE
@@ -58,8 +58,7 @@ class GroupedSimplexQP(Problem):
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
             if self.known_gram.shape != (planes, planes):
                 raise InvalidProblemError(f"gram must have shape {(planes, planes)}; got {self.known_gram.shape}.")
-        if not (self.lam > 0 and np.isfinite(self.lam)):
-            raise InvalidProblemError(f"lam must be positive and finite; got {self.lam}.")
+        check_positive(lam=self.lam)
         if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:
             raise InvalidProblemError(f"groups run from 0 to {groups - 1}, and capacities must be positive")
 
@@ -164,7 +163,10 @@ class GroupedSimplexQP(Problem):
 
     def step(self, alpha: Floats) -> Floats:
         """δ = w - w₀ of the dual point alpha."""
-        return np.asarray(-(self.slopes.T @ alpha) / self.lam)
+        point = finite("alpha", alpha, 1)
+        if point.size != self.values.size:
+            raise InvalidProblemError(f"alpha must have {self.values.size} entries, one a plane; got {point.size}.")
+        return np.asarray(-(self.slopes.T @ point) / self.lam)
 
     def feasible(self, alpha: NDArray[Any]) -> Floats:
         """alpha clipped at zero and scaled into each group's capacity."""

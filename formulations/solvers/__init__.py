@@ -11,8 +11,9 @@ from __future__ import annotations
 import importlib.metadata
 from functools import cache
 
+from formulations.arrays import check_type
 from formulations.bridges import crossings
-from formulations.errors import UnknownSolverError
+from formulations.errors import InvalidProblemError, UnknownSolverError
 from formulations.problems.problem import Problem
 from formulations.registry import load
 from formulations.solvers.back_ends import elsewhere
@@ -50,8 +51,21 @@ AUTOMATIC = {
 """For each problem class the solvers that "auto" tries, cheapest first."""
 
 
+def as_solver(solver: Solver | str) -> Solver:
+    """The solver of this name, or the solver itself; raises UnknownSolverError for anything else."""
+    if isinstance(solver, str):
+        return get_solver(solver)
+    solves_problems = any(callable(getattr(solver, name, None)) for name in ("solve", "solve_batch"))
+    if isinstance(solver, type) or not solves_problems or not isinstance(getattr(solver, "accepts", ()), tuple):
+        is_function = callable(solver) and not isinstance(solver, type)
+        cure = "function_solver(f, accepts=...)" if is_function else "a name, such as 'highs', or a Solver instance"
+        raise UnknownSolverError(f"solver must be a name or a Solver; got {solver!r:.80}. Pass {cure}.")
+    return solver
+
+
 def get_solver(spec: str) -> Solver:
     """The solver of this name. "package:variant" selects a back end of a package, "name(option=value)" sets options."""
+    check_type("spec", spec, str, error=UnknownSolverError, cure="Pass a name, such as 'highs'.")
     if "(" in spec:
         head, options = stated(spec)
         return optioned(get_solver(head), **options)
@@ -70,6 +84,7 @@ def get_solver(spec: str) -> Solver:
 @cache
 def installed_version(package: str) -> str:
     """The version of an installed distribution, "" if it is not installed, or has no name."""
+    check_type("package", package, str, error=UnknownSolverError)
     if not package:
         return ""
     try:
@@ -93,6 +108,11 @@ def list_solvers() -> list[str]:
 
 def compatible_solvers(problem: Problem | type[Problem]) -> list[str]:
     """The names of all installed solvers that solve this problem, or problems of this class, bridges included."""
+    if not (isinstance(problem, Problem) or (isinstance(problem, type) and issubclass(problem, Problem))):
+        raise InvalidProblemError(
+            f"problem must be a Problem or a class of problems; got {problem!r:.80}. Build one by a function of the "
+            "gallery, such as formulations.matching(profit)."
+        )
     if isinstance(problem, type):
         return [spec for spec in list_solvers() if suits(get_solver(spec), problem)]
     found = []
@@ -111,7 +131,7 @@ def solves(solver: Solver | str, problem: Problem) -> bool:
     """Whether the solver accepts this problem, bridges included; "auto" accepts what any of its solvers accepts."""
     if solver == "auto":
         return any(solves(spec, problem) for spec in default_solvers(problem))
-    chosen = get_solver(solver) if isinstance(solver, str) else solver
+    chosen = as_solver(solver)
     restated = (form for _, form, _ in crossings(problem, chosen.accepts))
     return any(isinstance(form, Problem) and chosen.reason_unsupported(form) is None for form in restated)
 
@@ -119,4 +139,5 @@ def solves(solver: Solver | str, problem: Problem) -> bool:
 def default_solvers(problem: Problem) -> tuple[str, ...]:
     """The solvers that "auto" tries for this problem, cheapest first; for a class of the user's own, all that accept
     it."""
+    check_type("problem", problem, Problem)
     return AUTOMATIC.get(type(problem).__name__) or tuple(compatible_solvers(problem))

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, layout_of
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, generator
 from formulations.certificates.certify import certify
 from formulations.compiled import is_small
+from formulations.constraints.constraint import as_integer
 from formulations.display import CompactReprMixin
-from formulations.errors import CertificateError
+from formulations.errors import CertificateError, InvalidProblemError
 from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.ranking import RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch
@@ -68,7 +69,8 @@ class QuerySolutions(CompactReprMixin, Generic[Batch]):
     def _check_exactly(self, proven: QuerySolutions[Batch], short: Bools, count: int, seed: int) -> None:
         """Evaluate `count` of the short queries in rational arithmetic; raises `CertificateError` if a gap exceeds that
         of the proven value and bound beyond rounding."""
-        for query in np.random.default_rng(seed).permutation(np.flatnonzero(short))[:count].tolist():
+        count = as_integer("exactly", count)
+        for query in generator("seed", seed).permutation(np.flatnonzero(short))[:count].tolist():
             solution, reported = proven[query], proven.bound[query] - self.value[query]
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(reported, 0.0) + solution.problem.rounding:
@@ -87,6 +89,8 @@ class BatchSolution(QuerySolutions[RankTwoBatch]):
 
     def recompute(self, query: int) -> tuple[float, float]:
         """Value of the query's order from the data; the bound is a rounding error above it if the order is optimal."""
+        if not 0 <= as_integer("query", query) < len(self):
+            raise InvalidProblemError(f"query must be an index from 0 to {len(self) - 1}; got {query}.")
         batch, rows = self.problems, slice(int(self.problems.offsets[query]), int(self.problems.offsets[query + 1]))
         decayed = batch.position_weights[rows] * batch.scores[rows][self.order[rows]]
         discounted = batch.discount[rows] * batch.gain[rows][self.order[rows]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_type
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.cvxpy_problem import CvxpyProblem
 from formulations.problems.linear_program import LinearProgram, row_sides
@@ -89,6 +89,8 @@ class Cvxpy(Solver):
     package: ClassVar[str] = "cvxpy"
 
     def __post_init__(self) -> None:
+        check_type("backend", self.backend, str, error=UnknownSolverError)
+        check_type("options", self.options, Mapping, error=UnknownSolverError)
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
         if self.backend and self.backend not in CVXPY and self.backend not in _known_to_cvxpy():
             raise UnknownSolverError(missing("cvxpy", CVXPY, self.backend))
@@ -103,6 +105,7 @@ class Cvxpy(Solver):
 
     @classmethod
     def with_backend(cls, backend: str) -> Cvxpy:
+        check_type("backend", backend, str, error=UnknownSolverError)
         name = backend.upper()
         if name not in cls.backends() and (name in CVXPY or name not in _known_to_cvxpy()):
             raise UnknownSolverError(missing("cvxpy", CVXPY, backend))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import check_type, each
 from formulations.errors import UnknownSolverError
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.solver import Solver, SolverResult
@@ -73,10 +74,13 @@ def function_solver(
 
     `formulations.testing.check_solver(function_solver(...))` runs the checks that our own solvers pass.
     """
-    forms = tuple(accepts) if hasattr(accepts, "__iter__") else (accepts,)
+    forms = each("accepts", accepts, UnknownSolverError) if hasattr(accepts, "__iter__") else (accepts,)
     wrong = [form for form in forms if not (isinstance(form, type) and issubclass(form, Problem))]
     if wrong or not forms:
         raise UnknownSolverError(f"accepts must be problem classes, one at least; got {wrong or 'none'}.")
+    if not callable(function):
+        raise UnknownSolverError(f"function must be a function of a problem; got {function!r:.80}.")
+    check_type("name", name, str, type(None), error=UnknownSolverError)
     label = str(name or getattr(function, "__name__", type(function).__name__))
     return FunctionSolver(function, forms, label, package, rejects)
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_type
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, row_units, unit
@@ -86,6 +86,8 @@ class Highs(Solver):
     spec = "highs"
 
     def __post_init__(self) -> None:
+        for name in ("method", "presolve"):
+            check_type(name, getattr(self, name), str, error=UnknownSolverError)
         if self.method not in ("choose", "simplex", "ipm", "pdlp"):
             raise UnknownSolverError(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
         if self.presolve not in ("choose", "on", "off"):

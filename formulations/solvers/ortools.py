@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from formulations.arrays import check_type
 from formulations.bridges.widening import rounded_costs
 from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.assignment import Assignment
@@ -29,6 +30,7 @@ class OrTools(Solver):
 
     @classmethod
     def with_backend(cls, name: str) -> OrTools:
+        check_type("name", name, str, error=UnknownSolverError)
         if name != "flow":
             raise UnknownSolverError(f"'ortools' has one variant, 'ortools:flow', and not {name!r}")
         return cls(flow=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csc_matrix
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_type
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import row_sides
 from formulations.problems.problem import Problem, Solution
@@ -57,6 +57,8 @@ class QpSolvers(Solver):
     package: ClassVar[str] = "qpsolvers"
 
     def __post_init__(self) -> None:
+        check_type("backend", self.backend, str, error=UnknownSolverError)
+        check_type("options", self.options, Mapping, error=UnknownSolverError)
         check_limits(self.time_limit, verbose=self.verbose, options=self.options)
         if self.time_limit is not None and not self.supports_time_limit:
             raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
@@ -67,6 +69,7 @@ class QpSolvers(Solver):
 
     @classmethod
     def with_backend(cls, backend: str) -> QpSolvers:
+        check_type("backend", backend, str, error=UnknownSolverError)
         if backend not in cls.backends() and (backend in QPSOLVERS or backend not in _known_to_qpsolvers()):
             raise UnknownSolverError(missing("qpsolvers", QPSOLVERS, backend))
         return cls(backend)

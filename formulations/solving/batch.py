@@ -8,11 +8,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Floats, Ints, check_type
 from formulations.errors import FormulationError, InvalidSolutionError, SolverCrashError
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
-from formulations.solvers import get_solver
+from formulations.solvers import as_solver
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import BatchSolver, Solver
@@ -38,7 +38,12 @@ def solve_batch(
     Answers of other solvers are verified. Raises `InvalidSolutionError` if a query's order is malformed, and what
     `solve` raises.
     """
-    chosen = get_solver("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
+    check_type("directed_rounding", directed_rounding, bool)
+    chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
+    check_type(
+        "batch", batch, RankTwoBatch, RelevanceBatch,
+        cure="Pass what ranking(..., offsets=) returns; solve a list of problems by [solve(p) for p in problems].",
+    )  # fmt: skip
     began = perf_counter()
     form = RelevanceRanking if isinstance(batch, RelevanceBatch) else RankTwoAssignment
     answer: Any

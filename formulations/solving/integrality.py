@@ -31,14 +31,14 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools
+from formulations.arrays import Bools, check_type
 from formulations.constraints.constrained_ranking import PenalizedRanking
 from formulations.constraints.constraint import Constraint, rows_of_cells
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
 from formulations.errors import UnsupportedProblemError
 from formulations.integrality.checker import check_evidence
-from formulations.integrality.evidence import Proof, Witness
+from formulations.integrality.evidence import Proof, Undecided, Witness
 from formulations.integrality.proofs import prove
 from formulations.integrality.statement import stated
 from formulations.integrality.verify import verify_integrality
@@ -87,6 +87,8 @@ def suggest_changes(
     """
     if not isinstance(admissible, RankingSet):
         raise UnsupportedProblemError(f"suggest_changes() needs a RankingSet; got a {type(admissible).__name__}.")
+    check_type("found", found, Proof, Witness, Undecided, type(None), cure="verify_integrality(admissible) returns it.")
+    check_type("seconds", seconds, float, int)
     answer = verify_integrality(admissible) if found is None else found
     if isinstance(answer, Proof):
         return ()

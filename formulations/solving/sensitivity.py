@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.arrays import Bools, Floats, Ints, check_type, each, finite, frozen, numbers
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import MOST as MAX_COUNT
 from formulations.constraints.constraint import Constraint, row_rounding
@@ -75,6 +75,7 @@ class SensitivityCurve(CompactReprMixin):
     @classmethod
     def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:
         """The curves of several problems at the same limits; None: a problem without a ranking at any limit."""
+        limits = finite("limits", limits, 1)
         none = np.full(limits.size, np.nan)
         empty = cls(name, limits, none, none, none, none, np.zeros(limits.size, dtype=bool))
         filled = [empty if one is None else one for one in every]
@@ -88,7 +89,7 @@ class SensitivityCurve(CompactReprMixin):
 
     def above(self, limit: ArrayLike) -> Floats:
         """The least bound that the duals of all points prove for this limit; inf if no point has a ranking."""
-        at = np.asarray(limit, dtype=np.float64)[..., None]
+        at = numbers("limit", limit)[..., None]
         lines = self.relaxed + self.price * (at - self.limits)
         return np.asarray(np.where(self.empty, np.inf, lines).min(axis=-1))
 
@@ -236,7 +237,7 @@ def sensitivity(
         problem = _feasible_problem(profit, problem, constraint, requested, side)
     if isinstance(problem, ConstrainedRanking):
         return _curve(problem, constraint, requested, side, solver)
-    every = tuple(problem)
+    every = each("problem", problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
         raise InvalidProblemError("sensitivity() needs one problem of constrained_ranking() at least")
     found = [_curve(one, constraint, requested, side, solver) for one in every]
@@ -368,6 +369,8 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
     side: "at most", "at least" or "exactly"; required if rows have two different limits. Raises InvalidProblemError for
     an unknown name, for a constraint without limits, and for a side that it does not have.
     """
+    check_type("constraint", constraint, str)
+    check_type("side", side, str, type(None))
     every = [*admissible.constraints, *(one.constraint for one in admissible.soft_constraints)]
     for held in every:
         names = [held.block.name(row) for row in range(held.rows)]

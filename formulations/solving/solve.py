@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from formulations.arrays import check_positive, check_type
 from formulations.bridges import Chain, crossings
 from formulations.bridges.crossover import Back
 from formulations.errors import (
@@ -27,7 +28,7 @@ from formulations.errors import (
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
-from formulations.solvers import default_solvers, get_solver, installed_version
+from formulations.solvers import as_solver, default_solvers, get_solver, installed_version
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound
@@ -60,6 +61,8 @@ class SolveOptions:
     options: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        if self.precision is not None:
+            check_positive(rel_gap=self.precision)
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
 
     def for_solver(self, solver: Solver, strict: bool) -> Solver:
@@ -135,17 +138,22 @@ def solve(
             INACCURATE, by "auto" never.
     """
     problem = problem if isinstance(problem, Problem) else as_form(problem)
+    check_type("directed_rounding", directed_rounding, bool)
     if not isinstance(warm_start, Solution | None):
         raise InvalidProblemError(f"warm_start must be a Solution or None; got a {type(warm_start).__name__}.")
     solve_options = SolveOptions(
-        rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
+        rel_gap,
+        time_limit,
+        threads,
+        None if verbose is False else verbose,
+        None if isinstance(options, Mapping) and not options else options,
     )
     with limited_time(time_limit):
         if isinstance(solver, str) and solver == "auto":
             if options:
                 raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
             return _cheapest(problem, warm_start, solve_options, directed_rounding)
-        chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
+        chosen = solve_options.for_solver(as_solver(solver), strict=True)
         return _solve(problem, chosen, warm_start, directed_rounding)
 
 

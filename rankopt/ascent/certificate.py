@@ -20,15 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import check_type, generator
 from rankopt.ascent.ascent import AscentPath, Move
 from rankopt.data.queries import Queries
-from rankopt.errors import DataError
+from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import ranked
 from rankopt.optimize.certificate import Certificate, History
 from rankopt.optimize.line_search import LineSearch
+from rankopt.options import COUNT, check
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
@@ -76,13 +78,16 @@ def verify_directions(
 ) -> Verified:
     """Whether the measure at w = coef equals the certificate's value, and no direction of its list exceeds its claim.
     only: number of directions, drawn with this seed; None for all."""
+    check_type("queries", queries, Queries, error=DataError)
+    check_type("certificate", certificate, Certificate, error=OptionError)
     parsed, queries = parse(measure), queries.grouped()
     scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
     value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))
     count = certificate.directions
+    check("only", only, (COUNT, None))
     chosen = np.arange(count)
     if only is not None and only < count:
-        chosen = np.sort(np.random.default_rng(seed).permutation(count)[:only])
+        chosen = np.sort(generator("seed", seed).permutation(count)[:only])
     largest, worst = value, -1
     for number in chosen.tolist():
         reached = highest(

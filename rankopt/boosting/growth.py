@@ -69,10 +69,10 @@ class Growth:
         return {
             "objective": "none",
             "metric": "None",
-            "learning_rate": self.learning_rate,
+            "learning_rate": float(self.learning_rate),
             "num_leaves": self.num_leaves,
             "min_data_in_leaf": self.min_child_samples,
-            "feature_fraction": self.colsample_bytree,
+            "feature_fraction": float(self.colsample_bytree),
             "seed": seed,
             "num_threads": self.threads,
             "deterministic": True,

@@ -153,6 +153,7 @@ class BoostedRanker(Ranker):
         "n_estimators": (COUNT, None), "num_leaves": (Interval(2, LARGEST, "both", integer=True),),
         "min_child_samples": (COUNT,), "n_bags": (COUNT,), "early_stopping": (COUNT,),
         "learning_rate": (POSITIVE,), "colsample_bytree": (Interval(0, 1, "right"),), "n_jobs": RUN["n_jobs"],
+        "verbose": RUN["verbose"],
     }  # fmt: skip
 
     estimators_: tuple[NDArray[np.uint8], ...]
@@ -261,7 +262,7 @@ class BoostedRanker(Ranker):
     def _check_params(self) -> None:
         super()._check_params()
         check_options(self)
-        if self.engine not in ("threads", "serial"):
+        if not isinstance(self.engine, str) or self.engine not in ("threads", "serial"):
             raise OptionError(
                 f"engine = {self.engine!r} cannot grow trees because the objective needs all queries, and a worker "
                 "has only its own; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "

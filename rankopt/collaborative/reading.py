@@ -161,7 +161,7 @@ def _check_values(values: Any, size: int, name: str, what: str) -> Floats:
     check_unmasked(values, name)
     try:
         found = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{name} cannot be read: {error}; pass one number for each of {size} {what}") from None
     if found.shape != (size,):
         raise DataError(f"{name} has shape {found.shape} but there are {size} {what}; pass one number each")

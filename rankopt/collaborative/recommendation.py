@@ -26,6 +26,7 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Pairs
 from rankopt.data.validation import check_unmasked, sealed
 from rankopt.errors import DataError, OptionError
+from rankopt.options import Interval
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, indices_of
 from rankopt.ratings.table import Ratings
 
@@ -289,8 +290,7 @@ def _length(k: Any, constraints: Admissible | None) -> int:
 
 def _popular(popularity: Any, counts: Ints) -> Floats:
     """c log(1 + count)."""
-    number = isinstance(popularity, int | float | np.integer | np.floating) and not isinstance(popularity, bool)
-    if not number or not np.isfinite(popularity) or abs(float(popularity)) > MOST:
+    if popularity not in Interval(-MOST, MOST, "both"):
         raise OptionError(f"popularity = {popularity!r} is not a valid weight; pass a number up to {MOST:g}")
     return np.asarray(float(popularity) * np.log1p(counts))
 

@@ -136,7 +136,12 @@ class UserLoss:
     def _loss(self, values: Floats, bounds: Ints, solver: ExactArgmax | None = None) -> Any:
         """Of the ratings of users that were `seen`."""
         if self.factory is not None:
-            return self.factory(values, bounds)
+            try:
+                return self.factory(values, bounds)
+            except TypeError as error:
+                raise OptionError(
+                    f"loss = {self.factory!r:.80} is no function (relevance, offsets): {error}"
+                ) from error
         m = bounds.size - 1
         lists = Arrangement(
             np.zeros((values.size, 0)), np.arange(values.size), bounds, np.ones(m), values, tuple(range(m)), {}

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Shorts
+from formulations.arrays import Bools, Floats, Shorts, generator
 from formulations.display import CompactReprMixin
 from rankopt.collaborative.global_bound import GlobalBound
 from rankopt.collaborative.loss_verification import SlowLoss
@@ -164,7 +164,7 @@ def drawn_users(ratings: Ratings, loss: SlowLoss, seen: Bools, planes: int, seed
     if loss.highest is None:
         return [], 0
     some = np.flatnonzero(seen)
-    some = some if loss.squared else np.random.default_rng(seed).permutation(some)[:planes]
+    some = some if loss.squared else generator("seed", seed).permutation(some)[:planes]
     able = [u for u in some.tolist() if loss.able(ratings.values[ratings.bounds[u] : ratings.bounds[u + 1]])]
     return able, some.size - len(able)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_type
 from formulations.constraints.conflict import Repair
 from formulations.constraints.constraint import as_integer
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
@@ -36,14 +36,15 @@ from rankopt.constraints.specs import (
     resolve,
     validated,
 )
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Frame, Values
 from rankopt.errors import DataError, OptionError
+from rankopt.options import as_numbers
 
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
     from formulations.solving.sensitivity import SensitivityCurve, Side
-    from rankopt.data.canonical_order import Arrangement
 
 Selector: TypeAlias = str | Mapping[str, Any]
 """Documents: an attribute of booleans, or {attribute: value}, of which all must match."""
@@ -85,7 +86,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise OptionError(f"k must be a positive integer; got {self.k!r}.")
         object.__setattr__(self, "k", k)
-        if self.on_infeasible not in ("error", "truncate"):
+        if not isinstance(self.on_infeasible, str) or self.on_infeasible not in ("error", "truncate"):
             raise OptionError(f"on_infeasible must be 'error' or 'truncate'; got {self.on_infeasible!r}.")
         if not isinstance(self.specs, tuple) or not all(isinstance(spec, ConstraintSpec) for spec in self.specs):
             raise OptionError(
@@ -111,6 +112,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         The cost is subtracted from Σ_i c_i s_π(i) in rankings, and from the measure in training. Raises OptionError for
         an unknown name, and for a penalty that is not a number from 0 to 1e150.
         """
+        check_type("constraint", constraint, str, error=OptionError)
         named = [label(spec) == constraint for spec in self.specs]
         if not any(named):
             known = ", ".join(dict.fromkeys(repr(label(spec)) for spec in self.specs)) or "none"
@@ -126,7 +128,7 @@ class Admissible(ConstraintMethods[Selector, str]):
     def validate(self, attributes: Mapping[str, Any] | Frame, cure: str = ADD_ATTRIBUTES) -> None:
         """Raise DataError for a missing attribute, and for an object without attributes. cure: how to add one."""
         table: Any = attributes
-        if self.attributes and not (isinstance(table, Mapping) or hasattr(table, "columns")):
+        if self.attributes and not (isinstance(table, Mapping) or (hasattr(table, "columns") and np.iterable(table))):
             raise DataError(
                 f"attributes must be a mapping {{{self.attributes[0]!r}: [...]}} with one value per document, or a "
                 f"data frame; got a {type(table).__name__}."
@@ -164,6 +166,7 @@ class Admissible(ConstraintMethods[Selector, str]):
 
     def for_queries(self, queries: Queries | Arrangement) -> tuple[RankingSet, ...]:
         """The set of every query. Raises DataError naming a query for which it is empty, and the conflict."""
+        check_type("queries", queries, Queries, Arrangement, error=DataError)
         self.validate(queries.attributes)
         queries = queries.grouped() if isinstance(queries, Queries) else queries
         sets = []
@@ -232,7 +235,11 @@ class Admissible(ConstraintMethods[Selector, str]):
         """
         from rankopt.constraints.sensitivity import rule_sensitivity
 
-        own = np.asarray(scores, dtype=np.float64)
+        check_type("queries", queries, Queries, error=DataError)
+        check_type("constraint", constraint, str, error=OptionError)
+        if weights is not None and not callable(weights):
+            raise OptionError(f"weights must be a function (k, n) or None; got {weights!r:.80}.")
+        own = as_numbers("scores", scores)
         if own.shape == (queries.offsets[-1],):
             own = own[queries.rows]
         made = weights or (lambda k, n: 1.0 / np.log2(np.arange(2.0, k + 2.0)))

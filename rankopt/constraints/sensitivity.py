@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_type
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
@@ -19,6 +19,7 @@ from formulations.solving.sensitivity import SensitivityCurve, Side, read_limits
 from formulations.solving.solve import solve
 from rankopt.constraints.specs import label, resolve
 from rankopt.errors import DataError, OptionError
+from rankopt.options import as_numbers
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
@@ -79,6 +80,7 @@ def _one_sided(spec: ConstraintSpec) -> tuple[ConstraintSpec, ...]:
 
 def _choose_constraint(specs: tuple[ConstraintSpec, ...], constraint: str, side: Side | None) -> ConstraintSpec:
     """The constraint of this name, and of this side if there are several. OptionError if it is not unique."""
+    check_type("constraint", constraint, str, error=OptionError)
     named = [spec for spec in specs if label(spec) == constraint]
     if not named:
         known = ", ".join(dict.fromkeys(repr(label(spec)) for spec in specs)) or "none"
@@ -105,7 +107,10 @@ def _curve(
         one: RankingSet = (
             admissible.for_query if admissible.on_infeasible == "truncate" else admissible.to_ranking_set
         )(attributes, n)
-        profit = np.outer(weights(one.positions, n), scores)
+        try:
+            profit = np.outer(as_numbers("weights", weights(one.positions, n)), scores)
+        except TypeError as error:
+            raise OptionError(f"weights = {weights!r:.80} is no function (k, n): {error}") from error
         alone = resolve((rule,), attributes, n, one.positions, min(admissible.k, n))
         held = next((part.name for part in _every(alone)), None)  # its name in the set; None: it concerns no document
         every = _every(one)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, each
 from formulations.constraints.constraint import by_label, unlabelled
 from formulations.constraints.kinds import KINDS, parameters, rounded_share
 from formulations.constraints.language import ConstraintSpec
@@ -139,7 +139,7 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
     """The spec as plain, hashable data. Raises OptionError for what is invalid in every query."""
     kind = spec.kind
     over_attributes = [one for one in KINDS if parameters(one)[0] not in ("document", "matrix")]
-    if kind not in over_attributes:
+    if not isinstance(kind, str) or kind not in over_attributes:
         raise OptionError(f"kind must be one of {', '.join(over_attributes)} over attributes; got {kind!r}.")
     for what in ("by", "name"):
         if not isinstance(getattr(spec, what), str | None):
@@ -251,7 +251,11 @@ def _natural(name: str, value: Any) -> int:
 
 
 def _each(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    return (
+        each("a selection", value, OptionError)
+        if isinstance(value, Iterable) and not isinstance(value, str)
+        else (value,)
+    )
 
 
 def as_python(value: Any) -> Any:

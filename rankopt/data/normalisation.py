@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from formulations.arrays import Floats, Ints, is_sparse
+from formulations.arrays import Floats, Ints, check_type, is_sparse
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features, as_csr, codes_of_ids, grouped
 from rankopt.errors import DataError, OptionError
@@ -32,6 +32,7 @@ METHODS = ("sum", "zscore", "minmax", "rank")
 
 def normalise(queries: Queries, method: str = "zscore") -> Queries:
     """Normalise features within queries. Raises as `normalised_rows` does."""
+    check_type("queries", queries, Queries, error=DataError)
     own = queries.grouped()
     features = normalised_rows(own.features, own.offsets, method)
     return queries.replace(features=features if queries.is_grouped else features[np.argsort(queries.rows)])
@@ -56,7 +57,7 @@ def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:
 
 def check_method(features: Features, method: str) -> None:
     """Raise OptionError for an unknown method, DataError for CSR with a method that would fill it."""
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise OptionError(f"method cannot be {method!r}; it is one of {', '.join(map(repr, METHODS))}.")
     if is_sparse(features) and method != "sum":
         raise DataError(
@@ -218,14 +219,11 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray((table - self.shift_) / self.scale_, dtype=table.dtype)
 
     def _read(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        table: NDArray[Any] = validate_data(
-            self,
-            as_csr(X) if is_sparse(X) else X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-        )
+        X, types = as_csr(X) if is_sparse(X) else X, [np.float64, np.float32]
+        try:
+            table: NDArray[Any] = validate_data(self, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
+        except OverflowError as error:  # a Python integer beyond the range of floats
+            raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
         check_method(table, self.method)
         return table
 

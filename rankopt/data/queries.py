@@ -11,22 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, is_sparse
+from formulations.arrays import Floats, Ints, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
     Features,
     as_features,
+    check_unmasked,
     codes_of_ids,
     codes_of_sizes,
     column,
+    each_row,
     frozen,
     frozen_features,
     grouped,
+    hashables,
     judged,
     picked,
     sealed,
     taken,
+    whole,
 )
 from rankopt.errors import DataError
 
@@ -185,8 +189,10 @@ class Queries(CompactReprMixin):
             relevance, keep = judged(column(relevance, n, "relevance", np.float64), unjudged)
             selected = selected if keep is None else np.flatnonzero(keep)
         rows, offsets, present = grouped(codes[selected])
+        documents = None if documents is None else each("documents", documents, DataError)
         if documents is not None and len(documents) != n:
             raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id per row.")
+        check_type("attributes", attributes, Mapping, type(None), error=DataError)
         return cls(
             features=table if selected.size == n else taken(table, selected),
             offsets=offsets,
@@ -194,40 +200,51 @@ class Queries(CompactReprMixin):
             query_ids=tuple(ids[code] for code in present),
             document_ids=None if documents is None else picked(documents, selected),
             attributes={name: column(v, n, name)[selected] for name, v in (attributes or {}).items()},
-            feature_names=None if feature_names is None else tuple(feature_names),
+            feature_names=None if feature_names is None else each("feature_names", feature_names, DataError),
             input_order=selected,
             rows=rows,
         )
 
     def __post_init__(self, lazy: bool) -> None:
+        check_type("lazy", lazy, bool, error=DataError)
+        check_type("attributes", self.attributes, Mapping, error=DataError)
         features = as_features(self.features)
         n, d = features.shape
         if n == 0 or d == 0:
             raise DataError(f"features have shape {features.shape} but rankings need documents and features.")
-        offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
+        offsets = whole("offsets", self.offsets)
         if offsets.ndim != 1 or offsets.size < 2 or offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 1).any():
             raise DataError(
                 f"offsets {offsets} do not split {n} rows into queries; they must increase strictly from 0 to {n}."
             )
         m = offsets.size - 1
-        ids = tuple(self.query_ids) or tuple(range(m))
+        ids = hashables("query_ids", self.query_ids) or tuple(range(m))
         if len(ids) != m or len(set(ids)) != m:
             raise DataError(
                 f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; pass one distinct id per query."
             )
         source, rows = (
-            np.ascontiguousarray(column(part if len(part) else np.arange(n), n, name), dtype=np.int64)
+            np.arange(n) if isinstance(part, np.ndarray) and not part.size else whole(name, part)
             for name, part in (("input_order", self.input_order), ("rows", self.rows))
         )
+        if source.shape != (n,) or rows.shape != (n,):
+            raise DataError(
+                f"input_order and rows need one number for each of {n} rows; got {source.size}, {rows.size}."
+            )
         is_grouped = bool((rows == np.arange(n)).all())
         if not is_grouped and (rows.min() < 0 or rows.max() >= n or (np.bincount(rows, minlength=n) != 1).any()):
             raise DataError(f"rows must name each of the {n} rows once; pass a permutation, or leave it out.")
-        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
+        names = (
+            None
+            if self.feature_names is None
+            else tuple(map(str, each("feature_names", self.feature_names, DataError)))
+        )
         if names is not None and len(names) != d:
             raise DataError(
                 f"feature_names has {len(names)} names but there are {d} features; pass one name per feature."
             )
-        documents = None if self.document_ids is None else tuple(self.document_ids)
+        documents = None if self.document_ids is None else each("document_ids", self.document_ids, DataError)
+        documents = None if documents is None else each("documents", documents, DataError)
         if documents is not None and len(documents) != n:
             raise DataError(
                 f"document_ids has {len(documents)} ids but there are {n} documents; pass one id per document."
@@ -294,7 +311,7 @@ class Queries(CompactReprMixin):
 
     def ungroup(self, values: Any) -> NDArray[Any]:
         """Values (N, ...) of the rows of `grouped()`, in the order of these rows."""
-        array = np.asarray(values)
+        array = each_row(values)
         if array.shape[:1] != (self.n_documents,):
             raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
         if self.is_grouped:
@@ -305,16 +322,17 @@ class Queries(CompactReprMixin):
 
     def to_input_order(self, values: Any) -> NDArray[Any]:
         """Values (N, ...) of these rows in the order of the data that the rows were read or selected from."""
-        array = np.asarray(values)
+        array = each_row(values)
         if array.shape[:1] != (self.n_documents,):
             raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
         return array[np.argsort(self.input_order, kind="stable")]
 
     def select(self, indices: Any) -> "Queries":
         """The queries at these indices, in this order, grouped. indices: distinct integers, a mask (m,) or a slice."""
+        check_unmasked(indices, "the index")
         try:
             chosen = np.atleast_1d(np.arange(len(self))[indices])
-        except IndexError as error:
+        except (IndexError, ValueError) as error:
             raise DataError(f"select cannot pick from {len(self)} queries: {error}.") from None
         if chosen.ndim != 1 or chosen.size == 0 or np.unique(chosen).size != chosen.size:
             raise DataError(
@@ -369,7 +387,9 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     Features are CSR if those of a part are, float64 unless all are float32. Raises DataError if a query is in two
     parts, if feature counts, names or attributes differ, or if only some parts have grades.
     """
-    parts = list(parts)
+    parts = list(each("parts", parts, DataError))
+    for part in parts:
+        check_type("a part", part, Queries, error=DataError)
     if not parts:
         raise DataError("concatenate needs at least one Queries; got an empty sequence.")
     _check_alike(parts)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import NDArray
 
-from formulations.arrays import is_sparse
+from formulations.arrays import as_path, check_type, is_sparse
 from formulations.errors import SerializationError
 from formulations.serialization import FileFormat, map_array
 from rankopt.data.queries import Queries
@@ -203,7 +203,9 @@ def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]
     All parts need the same features of one type, and grades in all or none. Raises DataError otherwise, for a query in
     two parts, and for ids and attributes that are neither numbers nor strings. The folder appears when it is complete.
     """
-    target = Path(folder)
+    target = Path(as_path(folder, DataError, "folder"))
+    if not isinstance(parts, Iterable) or is_sparse(parts):
+        raise DataError(f"parts must be Queries, or a sequence of them; got a {type(parts).__name__}.")
     if target.exists():
         raise DataError(f"{target} cannot be written because it exists; remove it, or choose another folder.")
     unfinished = target.with_name(f".{target.name}.{token_hex(4)}.part")
@@ -212,6 +214,7 @@ def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]
         with ExitStack() as files:
             writer = StoreWriter(unfinished, files)
             for part in (parts,) if isinstance(parts, Queries) else parts:
+                check_type("a part", part, Queries, error=DataError)
                 writer.add(part)
             writer.finish()
         os.rename(unfinished, target)
@@ -227,7 +230,7 @@ def open_queries(folder: str | PathLike[str]) -> Queries:
 
     Raises DataError naming the file if the folder is not valid.
     """
-    return StoredFolder(Path(folder)).queries(CHEAP)
+    return StoredFolder(Path(as_path(folder, DataError, "folder"))).queries(CHEAP)
 
 
 def verify_queries(folder: str | PathLike[str]) -> tuple[str, ...]:
@@ -235,7 +238,7 @@ def verify_queries(folder: str | PathLike[str]) -> tuple[str, ...]:
 
     Raises DataError naming the file if one differs or the folder cannot be opened.
     """
-    stored = StoredFolder(Path(folder))
+    stored = StoredFolder(Path(as_path(folder, DataError, "folder")))
     stored.queries(np.inf)
     return (MANIFEST, *sorted(stored.checksums))
 

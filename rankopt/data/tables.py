@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import as_path, check_type, each
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
@@ -74,7 +75,7 @@ def read_table(
     Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
     nor text, and OptionError if pyarrow is missing.
     """
-    where = fspath(source) if isinstance(source, str | PathLike) else "table"
+    where = as_path(source, DataError, "source") if isinstance(source, str | PathLike) else "table"
     frame = table_at(where) if isinstance(source, str | PathLike) else source
     return queries_of_frame(frame, where, qid, relevance, document, features, attributes, unjudged)
 
@@ -93,7 +94,7 @@ def queries_of_frame(
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{where} has two columns {twice!r}; rename one")
     roles = {role: find_column(role, name, names, where) for role, name in (("qid", qid), ("document", document))}
-    wanted = None if relevance == "auto" else relevance
+    wanted = None if isinstance(relevance, str) and relevance == "auto" else relevance
     roles["relevance"] = None if relevance is None else find_column("relevance", wanted, names, where)
     of_query = roles["qid"]
     if of_query is None:
@@ -108,18 +109,22 @@ def queries_of_frame(
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
         _warn_of_columns(where, numbering, [name for name in numbers if (values[name] == values[name][0]).all()])
     holds = {name: _holds(values[name]) for name in left}
-    numeric = [name for name in left if holds[name] == "numbers"] if features is None else [*features]
+    numeric = (
+        [name for name in left if holds[name] == "numbers"]
+        if features is None
+        else [*each("features", features, DataError)]
+    )
     words = [name for name in left if holds[name] != "numbers" and name not in numeric]
-    words = words if attributes is None else [*attributes]
+    words = words if attributes is None else [*each("attributes", attributes, DataError)]
     odd = next((name for name in words if attributes is None and holds[name] != "text"), None)
     if odd is not None:
         raise DataError(
             f"column {odd!r} of {where} contains {holds[odd]}, which is neither a feature nor a label; encode it as "
             "numbers, leave it out, or name the columns that are attributes: attributes=[...]"
         )
-    unknown = next((name for name in (*numeric, *words) if name not in values), None)
-    if unknown is not None:
-        raise DataError(f"{where} has no column {unknown!r}; it has {_shown(names)}")
+    unknown = [name for name in (*numeric, *words) if not isinstance(name, str) or name not in values]
+    if unknown:
+        raise DataError(f"{where} has no column {unknown[0]!r}; it has {_shown(names)}")
     if not numeric:
         raise DataError(f"{where} has no numeric column other than grades and ids; name the features: features=[...]")
     no_feature = next((name for name in numeric if _holds(values[name]) != "numbers"), None)
@@ -211,7 +216,7 @@ def table_at(path: str) -> Any:
 def find_column(role: str, wanted: str | None, names: list[str], where: str) -> str | None:
     """The column of a role: the wanted one, else the one with a usual name, else None."""
     if wanted is not None:
-        if wanted not in names:
+        if not isinstance(wanted, str) or wanted not in names:
             raise DataError(f"{where} has no column {wanted!r}; it has {_shown(names)}")
         return wanted
     found = [name for name in names if name.lower() in USUAL[role]]
@@ -274,7 +279,8 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
     Raises DataError naming file and line for a repeated key, a missing or unknown column, a line of another length, and
     for a document that the file lacks.
     """
-    file = fspath(path)
+    file = as_path(path, DataError)
+    check_type("queries", queries, Queries, error=DataError)
     if queries.document_ids is None:
         raise DataError(
             f"{file} cannot be joined because these queries have no document ids; write '#docid = NAME' after each "

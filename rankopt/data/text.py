@@ -12,6 +12,7 @@ from io import BufferedIOBase
 from os import PathLike, fspath
 from typing import cast
 
+from formulations.arrays import as_path
 from rankopt.errors import DataError
 
 BLOCK = 1 << 20  # bytes per read
@@ -22,7 +23,7 @@ SHOWN = 60
 
 def text_blocks(path: str | PathLike[str], size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
     """Blocks of complete lines of about `size` bytes, with their first line number. DataError for damaged gzip."""
-    file = fspath(path)
+    file = as_path(path, DataError)
     number, length = 1, 0
     ready: list[bytes] = []
     rest: list[bytes] = []

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, is_sparse
+from formulations.arrays import Bools, Floats, Ints, each, integers, is_sparse
+from formulations.errors import InvalidProblemError
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
+from rankopt.options import number
 
 COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": ("row of blocks", "column of blocks", 0)}
 """Format -> (major name, minor name, major axis)."""
@@ -168,6 +170,33 @@ def _kind(one: Any) -> str:
     return one.dtype.kind if isinstance(one, np.generic) else "c" if isinstance(one, complex) else "O"
 
 
+def whole(name: str, values: Any) -> Ints:
+    """A vector of integers; DataError for anything else."""
+    try:
+        return sealed(integers(name, values))
+    except InvalidProblemError as error:
+        raise DataError(str(error)) from None
+
+
+def hashables(name: str, values: Any) -> tuple[Hashable, ...]:
+    """The items of a sequence, which can be keys; DataError for others."""
+    found = each(name, values, DataError)
+    try:
+        dict.fromkeys(found)
+    except TypeError as error:
+        raise DataError(f"{name} must be numbers, strings or tuples of them ({error}).") from None
+    return found
+
+
+def each_row(values: Any) -> NDArray[Any]:
+    """Values of rows as an array, or DataError."""
+    check_unmasked(values, "the value")
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # lists of several lengths
+        raise DataError(f"values must be an array with an entry for each row ({error}).") from None
+
+
 def picked(items: Sequence[Hashable], rows: Ints) -> tuple[Hashable, ...]:
     """The items at these positions."""
     return tuple(items[row] for row in rows.tolist())
@@ -182,7 +211,7 @@ def as_features(features: Any) -> Features:
     if hasattr(features, "to_numpy"):
         features = features.to_numpy()
     check_unmasked(features, "features")
-    table = np.asarray(features)
+    table = each_row(features)
     if table.ndim != 2:
         raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")
     try:
@@ -258,7 +287,11 @@ def taken(features: Features, rows: Ints) -> Features:
 def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, Bools | None]:
     """Grades (N,) with negative ones replaced according to `unjudged`, and the mask of rows to keep (None: all).
     unjudged: None raises DataError later, a grade >= 0 replaces negative grades, "drop" drops their rows."""
-    if unjudged is not None and unjudged != "drop" and not (np.isreal(unjudged) and 0 <= float(unjudged) < np.inf):
+    if (
+        unjudged is not None
+        and not (isinstance(unjudged, str) and unjudged == "drop")
+        and not 0 <= number(unjudged) < np.inf
+    ):
         raise DataError(f"unjudged = {unjudged!r} is not valid for negative grades; pass a grade >= 0 or 'drop'.")
     negative = relevance < 0
     if unjudged is None or not negative.any():
@@ -283,7 +316,7 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
         heads = values[starts].tolist() if values.dtype.kind not in "mM" else list(values[starts])
         length = values.size
     else:
-        heads = list(_items(values))
+        heads = list(each("qid", _items(values), DataError))
         starts, length = np.arange(len(heads)), len(heads)
     if length != n:
         raise DataError(f"qid has {length} entries but there are {n} rows; give each row the id of its query.")
@@ -315,7 +348,10 @@ def _items(values: Any) -> Iterable[Hashable]:
 def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Codes (n,) and ids 0, 1, ... of consecutive queries of these sizes. Raises DataError for invalid sizes."""
     check_unmasked(group, "group")
-    sizes = np.asarray(as_array(group))
+    try:
+        sizes = np.asarray(as_array(group))
+    except ValueError:  # lists of several lengths
+        sizes = np.empty(0)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
         raise DataError("group must be a vector of integers, the sizes of the queries.")
     sizes = sizes.astype(np.int64)

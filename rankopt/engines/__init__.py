@@ -27,7 +27,7 @@ ENGINES = {
 def get_engine(spec: str | Engine, workers: int | None = None) -> Engine:
     """The engine of this name with so many workers (None: its own choice), or the engine object itself."""
     if not isinstance(spec, str):
-        if not callable(getattr(spec, "map", None)):
+        if not callable(getattr(spec, "map", None)) or hasattr(spec, "__array__"):
             raise OptionError(
                 f"engine = {spec!r} is no engine; pass one of {', '.join(ENGINES)}, or an object with a method "
                 "map(function, shards)"

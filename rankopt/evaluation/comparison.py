@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.errors import DataError, MissingQueryIdsWarning, OptionError
@@ -186,7 +186,7 @@ def compare(
     Raises DataError if queries or conventions differ, or if fewer than two queries count.
     """
     check_interval(interval, confidence, resamples)
-    if test not in get_args(Test):
+    if not isinstance(test, str) or test not in get_args(Test):
         raise OptionError(f"test cannot be {test!r}; write {', '.join(map(repr, get_args(Test)))}.")
     if relevance is not None:
         if measure is None or isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
@@ -215,7 +215,7 @@ def compare(
     level = 1e-12 * np.maximum(np.abs(a), np.abs(b))
     d[np.abs(d) <= level] = 0.0
     d.setflags(write=False)
-    p_flips, flips, exact = _randomization(d, resamples, np.random.default_rng(random_state))
+    p_flips, flips, exact = _randomization(d, resamples, generator("random_state", random_state))
     return Comparison(
         measure=name,
         queries=n,

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Floats, Ints, each, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, picked
+from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, hashables, picked
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
+from rankopt.options import COUNT, Interval, as_numbers, check, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,6 +100,7 @@ class JudgedQueries(CompactReprMixin):
         if not np.all(np.isfinite(grades)):
             row = int(np.argmin(np.isfinite(grades)))
             raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
+        check_unmasked(offsets, "offsets")
         bounds = np.asarray([0, len(grades)] if offsets is None else offsets)
         if (
             bounds.ndim != 1
@@ -175,9 +177,9 @@ IntervalBy = Literal["t", "bootstrap"]
 
 def check_interval(by: str, confidence: float, resamples: int) -> None:
     """Raise OptionError for invalid interval options."""
-    if by not in get_args(IntervalBy):
+    if not isinstance(by, str) or by not in get_args(IntervalBy):
         raise OptionError(f"interval cannot be {by!r}; write 't' or 'bootstrap'.")
-    if resamples < 1 or not 0 < confidence < 1:
+    if resamples not in COUNT or not 0 < number(confidence) < 1:
         raise OptionError(f"resamples={resamples} and confidence={confidence} must be >= 1 and between 0 and 1.")
 
 
@@ -192,7 +194,7 @@ def interval_of(
     if len(values) < 2:
         return (np.nan, np.nan)
     if by == "bootstrap":
-        return _bootstrap(values, confidence, resamples, np.random.default_rng(random_state))
+        return _bootstrap(values, confidence, resamples, generator("random_state", random_state))
     from scipy.special import stdtrit
 
     mean, error = float(values.mean()), float(values.std(ddof=1)) / np.sqrt(len(values))
@@ -245,7 +247,7 @@ class Evaluation(CompactReprMixin):
         """The mean over the queries that count, weighted by optional weights (m,)."""
         values = self.per_query(measure)
         counted = ~np.isnan(values)
-        shares = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
+        shares = np.ones(len(values)) if weights is None else as_numbers("weights", weights)
         if shares.shape != values.shape:
             raise DataError(f"There are {len(values)} queries, but the weights have shape {shares.shape}; one a query.")
         return float(np.average(values[counted], weights=shares[counted]))
@@ -266,7 +268,7 @@ class Evaluation(CompactReprMixin):
     def for_queries(self, query_ids: Iterable[Hashable]) -> Evaluation:
         """Restrict to these queries, in this order. `tied` is then unknown: -1."""
         row = {query: index for index, query in enumerate(self.query_ids)}
-        chosen = tuple(query_ids)
+        chosen = hashables("query_ids", query_ids)
         missing = [query for query in chosen if query not in row]
         if missing:
             raise DataError(f"Query {missing[0]!r} was not evaluated; there are {len(self)} others.")
@@ -276,7 +278,7 @@ class Evaluation(CompactReprMixin):
 
     def select(self, measures: Iterable[str | Measure]) -> Evaluation:
         """Restrict to these measures, in this order."""
-        rows = [self._row(measure) for measure in measures]
+        rows = [self._row(measure) for measure in each("measures", measures, DataError)]
         values = self.values[rows]
         values.setflags(write=False)
         return replace(self, measures=tuple(self.measures[row] for row in rows), values=values, tied=self.tied[rows])
@@ -289,6 +291,7 @@ class Evaluation(CompactReprMixin):
 
     def to_latex(self, digits: int = 4) -> str:
         """Means, their 95% t intervals and counts as a LaTeX table (booktabs)."""
+        check("digits", digits, (Interval(0, 100, "both", integer=True),))
         rows = []
         for measure in self.measures:
             low, high = self.interval(measure)
@@ -358,9 +361,9 @@ def evaluate(
     Raises DataError for inconsistent arrays, MeasureError if a measure is undefined on all queries.
     """
     rules = convention_named(convention)
-    if not hasattr(judged, "offsets") and qid is None and group is None and offsets is None:
-        warn_of_one_query(np.size(judged), stacklevel=2)
     documents = JudgedQueries.read(judged, offsets, query_ids, document_ids, qid, group)
+    if not hasattr(judged, "offsets") and qid is None and group is None and offsets is None:
+        warn_of_one_query(int(documents.offsets[-1]), stacklevel=2)
     return _evaluated(documents, documents.check_scores(scores), measures, rules)
 
 
@@ -434,7 +437,8 @@ def _evaluated(
     documents: JudgedQueries, values: Floats, measures: Measures, rules: Convention, classes: Ints | None = None
 ) -> Evaluation:
     """Evaluate scores by query."""
-    wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
+    several = isinstance(measures, Iterable) and not isinstance(measures, str)
+    wanted = each("measures", measures, OptionError) if several else (measures,)
     parsed = tuple(parse(measure) for measure in wanted)
     ranking = _ranking(documents, values, rules, classes)
     rows = [_values(measure.with_convention(rules), ranking, rules) for measure in parsed]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations.arrays import Floats
+from formulations.display import axes_for
 from rankopt.errors import RankoptError
 
 if TYPE_CHECKING:
@@ -20,9 +21,8 @@ def dots_of_means(
 ) -> Axes:
     """Plot means as dots and intervals as bars, measures down and runs side by side. runs: name -> means (M,),
     intervals (M, 2)."""
-    import matplotlib.pyplot as plt
 
-    axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+    axes = axes_for(axes)
     rows = np.arange(len(measures), dtype=np.float64)
     for number, (name, (means, intervals)) in enumerate(runs.items()):
         y = rows + (number - (len(runs) - 1) / 2) * 0.6 / max(len(runs), 1)
@@ -39,9 +39,8 @@ def bars_of_differences(
     differences: Floats, mean: float, interval: tuple[float, float], measure: str, axes: Axes | None = None
 ) -> Axes:
     """Plot sorted differences as bars, their mean as a line and its interval as a band."""
-    import matplotlib.pyplot as plt
 
-    axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+    axes = axes_for(axes)
     axes.bar(np.arange(1, len(differences) + 1), np.sort(differences)[::-1], width=1.0, color="C0", alpha=0.6)
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.axhspan(*interval, color="C1", alpha=0.25, linewidth=0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.arrays import check_type, each
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import LEVEL, TEST_NAMES, Comparison, Test, compare, holm
@@ -149,10 +150,17 @@ def compare_runs(
 
     Raises DataError if there are none, conventions differ, or two runs share fewer than two queries.
     """
+    check_type("runs", runs, Mapping, error=DataError, cure="Pass {name: evaluation}.")
+    for name, run in runs.items():
+        check_type(f"run {name!r}", run, Evaluation, error=DataError, cure="Pass what `evaluate` returns.")
     if not runs:
         raise DataError("There are no runs to compare; pass evaluations by name.")
     first, *others = runs
-    listed = [measures] if isinstance(measures, str | Measure) else list(measures or runs[first].measures)
+    listed = (
+        [measures]
+        if isinstance(measures, str | Measure)
+        else list(runs[first].measures if measures is None else each("measures", measures, DataError))
+    )
     wanted = [parse(measure) for measure in listed]
     intervals = {
         (name, repr(m)): run.interval(

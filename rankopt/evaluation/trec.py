@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, as_path, check_type
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import NUMBER
@@ -35,6 +35,7 @@ from rankopt.data.typing import Values
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import Grouped, JudgedQueries, QueryIndexed, descending_text, vector
 from rankopt.measures.tied_ranking import Pool, query_of_row
+from rankopt.options import number
 
 RUN = ("query Q0 document rank score tag", "query document rank")  # the columns of a line, TREC's first
 QRELS = ("query 0 document grade", "query document grade")
@@ -93,7 +94,11 @@ def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged
 
     negative: the grade that replaces them, "unjudged" for no grade (as in trec_eval), None to raise DataError.
     """
-    if negative not in (None, "unjudged") and not 0 <= float(negative) < np.inf:
+    if (
+        negative is not None
+        and not (isinstance(negative, str) and negative == "unjudged")
+        and not (0 <= number(negative) < np.inf)
+    ):
         raise OptionError(f"negative cannot be {negative!r}; write 'unjudged' or the grade >= 0 that it counts.")
     fields = _fields(path, QRELS, (INTEGER,))
     names, documents, grades, offsets = _group_by_query(
@@ -109,9 +114,9 @@ def _fields(
     """File and line, query and document, the value that the patterns describe and the number of columns of the file."""
     counts = [len(layout.split()) for layout in layouts]
     known, columns, empty = " or ".join(f"'{layout}'" for layout in layouts), 0, True
-    for number, line in text_lines(path):
+    for line_number, line in text_lines(path):
         found = line.split()
-        where = f"{fspath(path)}, line {number}"
+        where = f"{fspath(path)}, line {line_number}"
         at = {3: 2, 4: 3, 6: 4}.get(len(found), 0)
         value = found[at] if len(found) in counts else b""
         is_data = any(pattern.fullmatch(value) for pattern in values)
@@ -294,6 +299,8 @@ def write_qrels(path: str | PathLike[str], queries: Grouped) -> None:
 
 def _ids(queries: Any) -> tuple[list[str], list[str], Ints]:
     """Query and document ids as text, and the offsets."""
+    if not hasattr(queries, "document_ids"):
+        raise DataError(f"queries must be Queries, Qrels or a Run; got a {type(queries).__name__}.")
     if queries.document_ids is None:
         raise DataError("TREC files name documents, but these have no ids; set document_ids.")
     names = [_word("query id", name) for name in queries.query_ids]
@@ -319,7 +326,8 @@ def _word(what: str, name: Hashable) -> str:
 
 def _write(path: str | PathLike[str], text: str) -> None:
     content = text.encode()
-    Path(path).write_bytes(gzip.compress(content, mtime=0) if fspath(path).endswith(".gz") else content)
+    file = as_path(path, DataError)
+    Path(file).write_bytes(gzip.compress(content, mtime=0) if file.endswith(".gz") else content)
 
 
 Missing = Literal["error", "skip", "zero"]
@@ -333,7 +341,9 @@ def join(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[JudgedQ
     queries without a run raise DataError, are skipped with missing="skip" (as in trec_eval), or count as empty runs
     with missing="zero" (trec_eval -c).
     """
-    if missing not in get_args(Missing):
+    check_type("qrels", qrels, Qrels, error=DataError, cure="Read them by read_qrels(path).")
+    check_type("run", run, Run, error=DataError, cure="Read it by read_run(path).")
+    if not isinstance(missing, str) or missing not in get_args(Missing):
         raise OptionError(f"missing cannot be {missing!r}; write 'error', 'skip' or 'zero'.")
     grades, scores = _by_query(qrels, qrels.relevance), _by_query(run, run.scores)
     absent = [query for query in grades if query not in scores]

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, each
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -40,6 +40,7 @@ from formulations.problems.problem import EPSILON
 from formulations.solving.solve import solve
 from rankopt.errors import OptionError
 from rankopt.explanations.contributions import Explanation
+from rankopt.options import check, number
 from rankopt.rankers.inputs import read_queries
 
 
@@ -125,19 +126,26 @@ def counterfactual_change(
     with unit 0 cannot move. moves: the document that changes. margin: the difference of the scores after the change, in
     the reversed order. Raises OptionError for unknown features and for limits that exclude the document as it is.
     """
+    if not callable(getattr(ranker, "explain", None)):
+        raise OptionError(f"ranker must be a fitted ranker with a method explain; got a {type(ranker).__name__}.")
     return _smallest_change(ranker.explain(x, y, **how), features, low, high, units, moves, margin)
 
 
 def _smallest_change(
     pair: Explanation, features: Iterable[str] | None, low: Any, high: Any, units: Any, moves: str, margin: float
 ) -> CounterfactualChange:
-    if moves not in ("x", "y"):
-        raise OptionError(f"moves must be 'x' or 'y'; got {moves!r}.")
-    if not 0.0 <= margin < np.inf:
-        raise OptionError(f"margin must be a finite number >= 0; got {margin}.")
+    check("moves", moves, ("x", "y"))
+    if not 0.0 <= number(margin) < np.inf:
+        raise OptionError(f"margin must be a finite number >= 0; got {margin!r:.80}.")
     back = np.argsort(pair.column)
     names = tuple(pair.features[j] for j in back.tolist())
-    chosen = [*names] if features is None else [features] if isinstance(features, str) else [*features]
+    chosen = (
+        [*names]
+        if features is None
+        else [features]
+        if isinstance(features, str)
+        else [*each("features", features, OptionError)]
+    )
     _check_names("features", chosen, names)
     missing = pair.total + (margin if pair.total >= 0.0 else -margin)
     missing = missing if moves == "y" else -missing
@@ -173,7 +181,7 @@ def _smallest_change(
 
 def _check_names(what: str, found: Iterable[Any], names: tuple[str, ...]) -> None:
     for name in found:
-        if name not in names:
+        if not isinstance(name, str) or name not in names:
             raise OptionError(f"{what} must name features ({', '.join(names)}); got {name!r}."[:400])
 
 

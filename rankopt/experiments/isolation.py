@@ -33,6 +33,7 @@ from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
 from rankopt.experiments.rows import BenchmarkRow
 from rankopt.optimize import METHODS, get_method
+from rankopt.options import number
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("problem", "trace", "training_time", "start", "max_crashes"):
-            if not getattr(self, name) > 0:
+            if not number(getattr(self, name)) > 0:
                 raise OptionError(
                     f"the limit {name} must be positive; got {getattr(self, name)}; give a positive number"
                 )
-        if self.memory is not None and self.memory <= 0:
+        if self.memory is not None and not number(self.memory) > 0:
             raise OptionError(f"the limit memory must be positive; got {self.memory}; give bytes, or None for no limit")
 
 

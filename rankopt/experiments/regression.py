@@ -17,8 +17,9 @@ from scipy.stats import mannwhitneyu
 
 from formulations.solvers import SOLVERS
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments.rows import BenchmarkRow, Outcome, read_rows
+from rankopt.experiments.rows import BenchmarkRow, Outcome, of_rows, read_rows
 from rankopt.experiments.traces import ProblemTrace
+from rankopt.options import check_number
 
 TOLERANCE = 1.1  # the factor up to which seconds count as the same
 LEVEL = 0.0501  # significance level of a test; three repeats of both runs reach 1/20 and no less
@@ -91,6 +92,8 @@ def changes(
     tolerance: the factor up to which seconds count as the same. A solver with options that the earlier run did not have
     is compared with the solver of the same name without options.
     """
+    check_number(1, tolerance=tolerance)
+    before, after = of_rows("before", before), of_rows("after", after)
     known = {row.key: row for row in before if row.kind in ("argmax", "master")}
     pairs = [(known.get(row.key) or known.get((*row.key[:-1], row.solver.partition("(")[0])), row) for row in after]
     return [_compare(earlier, row, tolerance) for earlier, row in pairs if earlier is not None]

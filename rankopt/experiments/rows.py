@@ -20,6 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from formulations.arrays import as_path, check_type, each
 from formulations.display import CompactReprMixin
 from formulations.solvers import installed_version
 from rankopt.errors import DataError
@@ -209,10 +210,18 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def of_rows(name: str, rows: Any) -> tuple[BenchmarkRow, ...]:
+    """The rows as a tuple; DataError for anything else."""
+    listed = each(name, rows, DataError)
+    for row in listed:
+        check_type(f"an item of {name}", row, BenchmarkRow, error=DataError)
+    return listed
+
+
 def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:
     """The rows of a file. A last line without a line break was truncated and is ignored."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        lines = Path(as_path(path, DataError)).read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         line_number = error.object.count(b"\n", 0, error.start) + 1
         raise DataError(

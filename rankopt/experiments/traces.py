@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from formulations.arrays import as_path
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, SerializationError
 from formulations.io.toml_file import read_program, read_ranking_set
@@ -143,6 +144,7 @@ class ProblemTrace(CompactReprMixin):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the trace to a file of plain arrays, by convention with the ending .npz. Replaced atomically."""
+        path = as_path(path, OptionError)
         packed, arrays = _pack(self)
         try:
             TRACE.write(path, {"trace": packed}, arrays)
@@ -155,6 +157,7 @@ class ProblemTrace(CompactReprMixin):
 
         Files are validated. The known values of problems are claims; `reevaluate` recomputes them.
         """
+        path = as_path(path, DataError)
         try:
             manifest, arrays = TRACE.read(path)
             decoder = Decoder(TRACE, arrays)

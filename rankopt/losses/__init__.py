@@ -13,8 +13,10 @@ from collections.abc import Callable
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from formulations.arrays import check_type
 from formulations.registry import lazy, load
 from rankopt.errors import OptionError
+from rankopt.measures.measure import Measure
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from rankopt.losses.preferences import PreferenceHinge as PreferenceHinge
     from rankopt.losses.preferences import PreferencePairs as PreferencePairs
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
-    from rankopt.measures.measure import Measure
 
 BOUNDS = {
     "convex": "rankopt.losses.margin:Convex",
@@ -103,6 +104,7 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
             f"feature_map = {spec!r} is no feature map; pass one of {', '.join(FEATURE_MAPS)}, or a class with the "
             "methods `from_queries` and `supports` of rankopt.losses.JointFeatureMap"
         )
+    check_type("measure", measure, Measure, type(None), error=OptionError)
     if measure is not None and not found.supports(measure):
         others = [name for name, path in FEATURE_MAPS.items() if load(path).supports(measure)]
         name = repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
@@ -128,7 +130,12 @@ def make_loss(factory: Callable[..., Loss], queries: Arrangement) -> Loss:
     and `input_order` (the caller's row) of the documents, `query_ids` and `weights`. The documents of a query are then
     in the caller's order, else in one that the caller's does not change."""
     more = {"queries": queries} if sees_queries(factory) else {}
-    return factory(queries.graded, queries.offsets, **more)
+    try:
+        return factory(queries.graded, queries.offsets, **more)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            raise  # from inside the factory
+        raise OptionError(f"loss = {factory!r:.80} is no function (relevance, offsets): {error}") from error
 
 
 def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:

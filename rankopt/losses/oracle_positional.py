@@ -18,7 +18,7 @@ import numba as nb
 import numpy as np
 
 from formulations import ranking, relevance_ranking, solve_batch
-from formulations.arrays import Bools, Floats, Ints, Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts, check_type
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
@@ -26,7 +26,7 @@ from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS
 from rankopt.data.canonical_order import Arrangement
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, fix_solver
 from rankopt.losses.position_weights import PositionWeights
 from rankopt.losses.segment_ops import alike, mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
@@ -138,6 +138,7 @@ class PositionalOracle(PositionalReferences):
 
     @classmethod
     def supports(cls, measure: Measure) -> bool:
+        check_type("measure", measure, Measure, error=OptionError, cure="rankopt.measures.parse(text) makes it.")
         return measure.has_gain_table
 
     @classmethod
@@ -146,6 +147,9 @@ class PositionalOracle(PositionalReferences):
     ) -> PositionalOracle | PatternArgmax:
         """Of a measure and position weights, for these queries; of AP, ERR, and RR with several relevant documents a
         `PatternArgmax`."""
+        check_type("queries", queries, Arrangement, error=DataError, cure="rankopt.data.canonical_order makes it.")
+        check_type("position_weights", position_weights, PositionWeights, error=OptionError)
+        check_type("measure", measure, Measure, error=OptionError)
         if not (isinstance(measure, PositionalMeasure) and measure.is_inner_product(queries.graded, queries.offsets)):
             return PatternArgmax.from_queries(queries, measure, position_weights, solver)
         gain = measure.gain(queries.graded, queries.offsets)

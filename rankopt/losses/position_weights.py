@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_no_mask
 from rankopt.errors import OptionError
 
 FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
@@ -81,6 +81,7 @@ def parse_position_weights(spec: str | PositionWeights | ArrayLike) -> PositionW
     if isinstance(spec, PositionWeights):
         return spec
     if not isinstance(spec, str):
+        check_no_mask("position_weights", spec, OptionError)
         try:
             weights = np.asarray(spec, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):

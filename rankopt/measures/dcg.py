@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_a
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, check_no_mask
 from rankopt.errors import LargeGainWarning, MeasureError
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, best_sum, per_best
 from rankopt.measures.tied_ranking import Ranking, descending, query_of_row, running, totals
@@ -60,6 +60,7 @@ def _form(what: str, form: Any, names: tuple[str, ...], *, falling: bool) -> Any
         raise MeasureError(
             f"There is no {what} {form!r}; name one of {', '.join(names)}, or give numbers or a function."
         )
+    check_no_mask("gain or discount", form, MeasureError)
     try:
         table = np.asarray(form, dtype=np.float64)
     except (TypeError, ValueError):

@@ -62,7 +62,7 @@ class Convention:
             ("ties", self.ties, get_args(Ties)),
             ("float32", self.float32, (False, True)),
         ):
-            if value not in known:
+            if not isinstance(value, str | float | int | None) or value not in known:
                 choices = ", ".join(repr(choice) for choice in known)
                 raise MeasureError(f"A convention cannot have {name}={value!r}; choose one of {choices}.")
 
@@ -98,7 +98,7 @@ def convention_named(convention: str | Convention) -> Convention:
     """Look up a convention by name; a Convention is returned unchanged. MeasureError for unknown names."""
     if isinstance(convention, Convention):
         return convention
-    if convention not in conventions:
+    if not isinstance(convention, str) or convention not in conventions:
         raise MeasureError(f"There is no convention {convention!r}; choose one of {', '.join(conventions)}.")
     return conventions[convention]
 

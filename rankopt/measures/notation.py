@@ -40,7 +40,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, each
 from formulations.typing import Integer
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
@@ -301,11 +301,15 @@ class MeasureMix(Measure):
         source = self.parts
         if isinstance(source, str | Measure) or not isinstance(source, Iterable):
             raise MeasureError(f"A mix cannot have the parts {source!r}; write a mapping, as in {{'AP': 1, 'RR': 2}}.")
-        terms = source.items() if isinstance(source, Mapping) else [(part, 1.0) for part in source]
+        terms = (
+            source.items()
+            if isinstance(source, Mapping)
+            else [(part, 1.0) for part in each("parts", source, MeasureError)]
+        )
         parts = tuple(part for term, weight in terms for part in _parts_of(term, weight, self.slack))
         if not 0 < len(parts) <= PARTS:
             raise MeasureError(f"A mix cannot have {len(parts)} parts; give 1 to {PARTS}.")
-        if self.slack not in SLACKS:
+        if not isinstance(self.slack, str) or self.slack not in SLACKS:
             raise MeasureError(f"A mix cannot have slack={self.slack!r}; write 'separate' or 'shared'.")
         object.__setattr__(self, "parts", parts)
 

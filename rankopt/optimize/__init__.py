@@ -61,7 +61,7 @@ def get_method(spec: str | Method, random_state: Any = None) -> Method:
 
 def _method(spec: str | Method) -> Method:
     if not isinstance(spec, str):
-        if not (hasattr(spec, "start") and hasattr(spec, "step")):
+        if isinstance(spec, type) or not all(callable(getattr(spec, name, None)) for name in ("start", "step")):
             raise OptionError(f"method = {spec!r} is no method; pass one of {', '.join(METHODS)}, or a method object")
         return spec
     if spec not in METHODS:

@@ -22,6 +22,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from formulations.arrays import check_type
 from formulations.parallel import at_most, share
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -30,6 +31,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses.loss import Loss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
+from rankopt.options import POSITIVE, as_numbers
 from rankopt.risk.along_line import FeatureVariances, LineEvaluation, MeasureAt, PlackettLuceEvaluation, SpreadAt
 from rankopt.risk.risk import Engine, Shard, shards
 from rankopt.sweeps.step_function import (
@@ -128,9 +130,9 @@ class LineSearch:
         window: float = 0.2,
     ) -> list[LinePoint]:
         """`along` for each of the directions, all from the same w; None: for every feature."""
-        if point not in get_args(Point):
+        if not isinstance(point, str) or point not in get_args(Point):
             raise OptionError(f"point {point!r} is unknown; known are {', '.join(get_args(Point))}")
-        if not (np.isfinite(window) and window > 0):
+        if window not in POSITIVE:
             raise OptionError(
                 f"window = {window!r} is invalid; pass a fraction of the scores' standard deviation, such as 0.2"
             )
@@ -225,8 +227,9 @@ def _arrange(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> 
     """The queries unchanged, with their weights."""
     if isinstance(queries, Arrangement):
         return queries
+    check_type("queries", queries, Queries, error=DataError)
     queries = queries.grouped()
-    weights = np.ones(len(queries)) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
+    weights = np.ones(len(queries)) if query_weight is None else as_numbers("query_weight", query_weight)
     if weights.shape != (len(queries),) or not np.isfinite(weights).all() or np.any(weights < 0):
         raise DataError(f"query_weight must be {len(queries)} finite numbers >= 0, one for each query")
     rows = np.arange(queries.n_documents)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import as_path
 from rankopt.errors import OptionError
 
 Floats = NDArray[np.float64]
@@ -87,7 +88,7 @@ def to_onnx(ranker: Any) -> Any:
 
 def save_onnx(ranker: Any, path: str | Path) -> None:
     """Write the result of `to_onnx` to this file."""
-    Path(path).write_bytes(to_onnx(ranker).SerializeToString())
+    Path(as_path(path, OptionError)).write_bytes(to_onnx(ranker).SerializeToString())
 
 
 def _package() -> Any:

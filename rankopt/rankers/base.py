@@ -30,7 +30,7 @@ from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.options import Rules
+from rankopt.options import COUNT, Rules
 from rankopt.persistence.models import NOTATION
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
@@ -263,13 +263,13 @@ class Ranker(BaseEstimator):
         score is exact [ORM, section 7.1].
         """
         check_is_fitted(self)
-        if k is not None and k < 1:
+        if k is not None and k not in COUNT:
             raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
         shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
         ranked = {
-            query: documents[start:stop][order[:k]]
+            query: documents[start:stop][order[: None if k is None else int(k)]]
             for query, start, stop, order in zip(
                 queries.query_ids, queries.offsets[:-1], queries.offsets[1:], shown, strict=True
             )
@@ -450,7 +450,7 @@ class Ranker(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
-        tags.input_tags.sparse = self.normalize in (None, "sum")
+        tags.input_tags.sparse = self.normalize is None or (isinstance(self.normalize, str) and self.normalize == "sum")
         return tags
 
 

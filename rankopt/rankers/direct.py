@@ -39,7 +39,7 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.fitting import warn_interrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, check_options, seed_from
+from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
@@ -201,7 +201,8 @@ class DirectRanker(LinearRanker):
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {
-        **RUN, "lam": (NOT_NEGATIVE,), "selection": ORDERS, "aggregate": COMBINATIONS, "step_rule": get_args(Point),
+        **RUN, "lam": (Interval(0, 1e100),),
+        "selection": ORDERS, "aggregate": COMBINATIONS, "step_rule": get_args(Point),
         "step_window": (POSITIVE,), "n_restarts": (Interval(1, 2**31, integer=True),),
     }  # fmt: skip
 
@@ -360,6 +361,9 @@ class DirectRanker(LinearRanker):
             if direction not in names:
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
             direction = names.index(direction)
+        is_index = isinstance(direction, int | np.integer)
+        if isinstance(direction, bool) or (is_index and not 0 <= direction < self.n_features_in_):
+            raise OptionError(f"direction must be a feature from 0 to {self.n_features_in_ - 1}; got {direction}.")
         about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
         from rankopt.sweeps.step_function import draw_line
 

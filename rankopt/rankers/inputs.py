@@ -14,9 +14,10 @@ from formulations.arrays import is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
 from rankopt.data.tables import USUAL
-from rankopt.data.validation import as_csr, lent
+from rankopt.data.validation import as_csr, check_unmasked, lent
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
+from rankopt.options import as_numbers
 
 SEVERAL = (tuple, list, set, frozenset)
 
@@ -29,7 +30,7 @@ def row_attributes(passed: Any, n: int) -> dict[str, NDArray[Any]]:
     """
     if passed is None:
         return {}
-    if hasattr(passed, "columns"):
+    if hasattr(passed, "columns") and hasattr(passed, "__getitem__"):
         columns = {str(name): passed[name] for name in passed.columns}
     elif isinstance(passed, np.ndarray) and passed.dtype.names:
         columns = {name: passed[name] for name in passed.dtype.names}
@@ -51,6 +52,7 @@ def _column(values: Any, name: str, n: int) -> NDArray[Any]:
         array[:] = [tuple(value) if isinstance(value, list) else value for value in values]
     else:
         array = np.asarray(values)
+    check_unmasked(values, f"attribute {name!r}")
     if array.ndim != 1:
         raise DataError(f"attribute {name!r} has shape {array.shape} but a document has one value; pass one a row.")
     if array.size != n:
@@ -100,6 +102,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         X.check_features()
         return X.features
     features, _ = without_qid_column(X)
+    check_unmasked(features, "X")
     if is_sparse(features):
         features = as_csr(features)
     try:
@@ -169,6 +172,7 @@ def as_queries(
     features = read_features(ranker, X, reset=reset)
     relevance = None
     if y is not None:
+        check_unmasked(y, "y")
         try:
             relevance = column_or_1d(y, dtype=np.float64, warn=True)
         except OverflowError as error:
@@ -274,9 +278,9 @@ def read_row(ranker: Fitted, document: Any, name: str) -> NDArray[np.float64]:
     """The features (d,) of one document: a vector, a row of a data frame (with or without `qid`), a 1 × d matrix."""
     if hasattr(document, "to_frame"):  # a pandas Series: its index names the features
         document = document.to_frame().T
-    elif not hasattr(document, "shape") or len(document.shape) == 1:
+    elif not isinstance(getattr(document, "shape", None), tuple) or len(document.shape) < 2:
         # A bare vector is in the order of fit; as queries it needs no names and gets no warning about them.
-        alone = Queries.from_arrays(np.reshape(np.asarray(document), (1, -1)), group=[1])
+        alone = Queries.from_arrays(as_numbers(name, document).reshape(1, -1), group=[1])
         return np.asarray(read_features(ranker, alone, reset=False)[0], dtype=np.float64)
     if document.shape[0] != 1:
         raise DataError(f"{name} has {document.shape[0]} rows but explain compares two documents; pass one row each.")
@@ -329,6 +333,7 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
         if missing:
             raise DataError(f"query_weight has no weight for query {missing[0]!r}; give every query one.")
         weight = [weight[query] for query in queries.query_ids]
+    check_unmasked(weight, "query_weight")
     try:
         passed = np.asarray(weight)
         if passed.dtype.kind == "c":
@@ -351,7 +356,7 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
     """
     if sample_weight is None:
         return np.ones(len(queries))
-    rows = np.array(sample_weight, dtype=np.float64)
+    rows = as_numbers("sample_weight", sample_weight)
     if rows.shape != (queries.n_documents,):
         raise DataError(
             f"sample_weight has shape {rows.shape} but there are {queries.n_documents} rows; pass one weight a row."
@@ -387,7 +392,7 @@ def _check_weights(queries: Queries, values: Floats, name: str) -> Floats:
 
 def check_normalize(method: Any) -> None:
     """Raise OptionError unless this is None or a method of `rankopt.data.normalisation`."""
-    if method is not None and method not in METHODS:
+    if method is not None and not (isinstance(method, str) and method in METHODS):
         known = ", ".join(map(repr, METHODS))
         raise OptionError(f"normalize cannot be {str(method)[:80]!r}; it is None or one of {known}.")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import check_type
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
@@ -267,8 +268,9 @@ class LargeMarginRanker(OptimizedRanker):
         return cures_at_start(self.bound, [part for _, part in parts], flat)
 
     def _bound(self) -> Bound:
+        check_type("target_ranking", self.target_ranking, str, type(None), error=OptionError)
         usual = self.target_ranking is None or {self.target_ranking} == {one.reference for one in self._maps()}
-        if self.bound == "convex":
+        if isinstance(self.bound, str) and self.bound == "convex":
             return get_bound("convex") if usual else get_bound("convex", reference=self.target_ranking)
         if not usual and self.target_ranking != "average":
             raise OptionError(
@@ -291,7 +293,11 @@ class LargeMarginRanker(OptimizedRanker):
         return ("zeros" if self._bound().convex else "ridge") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
-        solver = get_solver("exact") if self.argmax_solver == "auto" else self._solver()
+        solver = (
+            get_solver("exact")
+            if isinstance(self.argmax_solver, str) and self.argmax_solver == "auto"
+            else self._solver()
+        )
         for _, part in RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts:
             inner = part.feature_map is PositionalOracle and isinstance(part.measure, PositionalMeasure)
             form = RankTwoAssignment if inner else RelevanceRanking
@@ -346,6 +352,6 @@ def svm(name: str, **options: Any) -> LargeMarginRanker:
     >>> svm("map")
     LargeMarginRanker(bound='convex', feature_map='pairwise', measure='AP')
     """
-    if name not in PAPERS:
+    if not isinstance(name, str) or name not in PAPERS:
         raise OptionError(f"no ranker of the papers is called {name!r}; known are {', '.join(PAPERS)}")
     return LargeMarginRanker(**{"bound": "convex", **PAPERS[name], **options})

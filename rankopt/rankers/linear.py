@@ -23,7 +23,7 @@ from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize.least_squares import column_units, in_units, least_squares
 from rankopt.optimize.ridge import Choice, ridges_of
-from rankopt.options import NOT_NEGATIVE, Rules, check_options
+from rankopt.options import NOT_NEGATIVE, Rules, check, check_options
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import normalised_among, read_features, read_row
@@ -106,6 +106,7 @@ class LinearRanker(Ranker):
         """(d,) True for a feature whose weight is not 0 (of a ranker with several weights a feature, any of them); or
         the `indices` of these features."""
         check_is_fitted(self, "coef_")
+        check("indices", indices, (bool,))
         support = np.any(np.reshape(self.coef_, (-1, self.n_features_in_)) != 0.0, axis=0)
         return np.flatnonzero(support) if indices else support
 

@@ -27,7 +27,7 @@ from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots
 from rankopt.optimize.least_squares import least_squares
-from rankopt.options import COUNT, as_numbers, check
+from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
@@ -64,6 +64,8 @@ def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangemen
     """(k,) what a right document earns in each slot. k is `n_positions`, else the length of position_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
     check("n_positions", slots, (COUNT, None))
+    if slots is not None and slots >= 1 << 31:
+        raise OptionError(f"n_positions must be less than 2^31; got {slots}")
     if position_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
@@ -302,18 +304,21 @@ class MatchingRanker(OptimizedRanker):
         """
         check_is_fitted(self, "coef_")
         self._admissible(constraints)
+        check("k", k, (COUNT, None))
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         nothing = np.array([EMPTY if queries.document_ids is None else None])
         documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()
         for q, matching in enumerate(self._matchings(queries, self.coef_)):
             own = np.append(documents[queries.offsets[q] : queries.offsets[q + 1]], nothing)
-            ranked[queries.query_ids[q]] = own[np.where(matching == EMPTY, own.size - 1, matching)][:k]
+            ranked[queries.query_ids[q]] = own[np.where(matching == EMPTY, own.size - 1, matching)][
+                : None if k is None else int(k)
+            ]
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
 
     def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1: the terms, largest first."""
         check_is_fitted(self, "coef_")
-        if not 1 <= slot <= self.coef_.shape[0]:
+        if slot not in Interval(1, self.coef_.shape[0], "both", integer=True):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
         return self._explained(x, y, self.coef_[slot - 1], among)
 

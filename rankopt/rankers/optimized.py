@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import check_type
 from formulations.compiled import is_small
 from formulations.registry import load
 from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
+from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.fitting import warn_interrupted
@@ -39,7 +41,7 @@ from rankopt.rankers.starts import get_start, natural_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
+    pass
 
 
 Floats = NDArray[np.float64]
@@ -69,7 +71,7 @@ class OptimizedRanker(LinearRanker):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
-    _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None)}
+    _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None), "warm_start": (bool,)}
 
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
@@ -114,6 +116,7 @@ class OptimizedRanker(LinearRanker):
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
         check_options(self)
+        check_type("queries", queries, Queries, error=DataError)
         queries = queries.grouped()
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()

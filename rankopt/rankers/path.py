@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from formulations.arrays import each
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.solvers.active_set import ActiveSet
@@ -28,7 +29,7 @@ from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.fitting import warn_interrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
@@ -107,6 +108,8 @@ def path(
     smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
     nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
     """
+    if each is not None and not callable(each):
+        raise OptionError(f"each must be a function of a model or None; got {each!r:.80}")
     choices = _choices(self, position_weights, bounds)
     wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _sorted_lams(lams)
     if getattr(self, "checkpoint", None) is not None:
@@ -176,7 +179,7 @@ def _choices(ranker: Any, position_weights: Iterable[Any] | None, bounds: Iterab
         if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
             raise OptionError(f"{name} = {values!r} is no sequence; give a list of them, such as [{values!r}]")
         if values is not None:
-            passed[parameter] = list(values)
+            passed[parameter] = list(each(name, values, DataError))
             if not passed[parameter]:
                 raise OptionError(f"{name} is empty; pass at least one value, or leave it out")
     return [dict(zip(passed, values, strict=True)) for values in product(*passed.values())]
@@ -191,7 +194,7 @@ def _lam_grid(objective: Objective, count: Any) -> tuple[float, ...]:
     if not isinstance(objective, SparseObjective):
         raise OptionError(f"lams = {count} counts λ under penalty='l1' alone; give the λ of a path, such as [1, 0.1]")
     most = largest(objective)
-    if count < 1 or not most > 0:
+    if not 1 <= count <= 10_000 or not most > 0:
         raise OptionError(f"lams = {count} with a largest λ of {most:g} makes no path; give the λ themselves")
     return tuple((most * np.logspace(0.0, -3.0, count)).tolist())
 
@@ -200,7 +203,7 @@ def _sorted_lams(lams: Any) -> list[float]:
     """The λ of a path, the largest first."""
     if not hasattr(lams, "__iter__"):
         raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
-    wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
+    wanted = sorted({_positive(lam) for lam in each("lams", lams, OptionError)}, reverse=True)
     if not wanted:
         raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
     return wanted
@@ -209,7 +212,7 @@ def _sorted_lams(lams: Any) -> list[float]:
 def _positive(lam: Any) -> float:
     try:
         value = float(lam)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not (np.isfinite(value) and value > 0):
         raise OptionError(f"lam = {lam} in lams: the regulariser needs a positive finite weight")

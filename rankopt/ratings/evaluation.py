@@ -21,14 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, check_type
 from formulations.display import CompactReprMixin
-from rankopt.data.validation import sealed
+from rankopt.data.validation import each_row, sealed
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.binary import Binary
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
+from rankopt.options import number
 from rankopt.ratings.splits import Split, number_of_users
 from rankopt.ratings.table import Ratings
 
@@ -152,7 +153,7 @@ def evaluate_ratings(
     """
     wanted = parse(measure)
     _check_arguments(split, predict)
-    if candidates not in ("rated", "all"):
+    if not isinstance(candidates, str) or candidates not in ("rated", "all"):
         raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
     if not split.test.n_ratings:
         raise DataError("the split has no test ratings; pass a split with some.")
@@ -200,7 +201,7 @@ def _score_pairs(split: Split, predict: Any, tested: Ints, candidates: str) -> I
         if hasattr(predict, "predict"):
             scores = _check_scores(predict.predict(test), (test.n_ratings,))
         else:
-            everything = np.ndim(predict) == 2
+            everything = each_row(predict).ndim == 2
             values = _check_scores(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
             scores = values[test.user_of(), test.columns] if everything else values
         yield test, scores
@@ -235,7 +236,7 @@ def _unseen(split: Split, users: Ints) -> Ratings:
 def _check_scores(scores: Any, shape: tuple[int, ...]) -> Floats:
     try:
         found = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"scores cannot be read: {error}; pass numbers, or an object with `predict`.") from None
     if found.shape != shape:
         raise DataError(f"scores have shape {found.shape}, but the pairs of the test are {shape}; give one a pair.")
@@ -254,6 +255,9 @@ class ItemScores(CompactReprMixin):
 
     def predict(self, ratings: Ratings) -> Floats:
         """The scores (n_ratings,) of the pairs, in their order; the ratings are not used."""
+        check_type(
+            "ratings", ratings, Ratings, error=DataError, cure="Ratings.from_arrays(user, item, rating) makes it."
+        )
         index = np.arange(self.items.size)
         if ratings.items is not self.items:
             known = {one: i for i, one in enumerate(self.items.tolist())}
@@ -276,7 +280,7 @@ class ItemMeanBaseline:
     popularity: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0 and np.isfinite(self.popularity)):
+        if not (0 <= number(self.shrinkage) < np.inf and np.isfinite(number(self.popularity))):
             raise OptionError(f"shrinkage must be a number >= 0 and popularity a finite number; got {self}.")
 
     def fit(self, ratings: Ratings) -> ItemScores:

@@ -23,7 +23,7 @@ RatingsSampleName = Literal["films"]
 
 def load_ratings_sample(name: RatingsSampleName = "films") -> Ratings:
     """The sample of ratings of this name, the same on every machine. Raises OptionError for an unknown name."""
-    if name != "films":
+    if not isinstance(name, str) or name != "films":
         raise OptionError(f"unknown sample of ratings {name!r}; available: 'films'.")
     return films()
 

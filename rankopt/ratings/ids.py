@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Ints, Shorts
+from formulations.arrays import Ints, Shorts, each
 from rankopt.data.validation import as_array, check_entries, check_unmasked, is_missing, sealed
 from rankopt.errors import DataError
 
@@ -71,7 +71,11 @@ def distinct_ids(values: Any, what: str) -> Ids:
         known = _distinct(plain)
         known = sealed(known if known.dtype == np.int64 else _objects(known.tolist()))
     else:
-        known = ordered([*dict.fromkeys(plain)], what, plain)[0]
+        try:
+            distinct = [*dict.fromkeys(plain)]
+        except TypeError as error:
+            raise DataError(f"Each {what} must be a number or a string ({error}).") from None
+        known = ordered(distinct, what, plain)[0]
     if len(known) < len(plain):
         raise DataError(f"{what}s= has {len(plain)} ids, of which {len(known)} are distinct; list each once.")
     return known
@@ -104,7 +108,10 @@ def indices_of(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -
         return found
     table = index_table(known) if table is None else table
     items = plain.tolist() if isinstance(plain, np.ndarray) and plain.dtype.kind not in "mM" else list(plain)
-    return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
+    try:
+        return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
+    except TypeError as error:
+        raise DataError(f"An id must be a number or a string ({error}).") from None
 
 
 def check_present(ids: Any, found: Ints, what: str, of: str) -> None:
@@ -144,7 +151,7 @@ def plain_ids(values: Any, what: str) -> Any:
     if not isinstance(values, np.ndarray):
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise DataError(f"{what} cannot be {values!r} because it needs one {what} per rating; pass a sequence.")
-        values = list(values)
+        values = list(each(what, values, DataError))
         kinds = {*map(type, values)}
         if kinds and all(issubclass(kind, int | np.integer) for kind in kinds):
             try:
@@ -263,7 +270,7 @@ def _twin(one: Any) -> int | str | None:
         return int(one) if INTEGER.fullmatch(one) else None
     if isinstance(one, bool | np.bool_) or not isinstance(one, int | float | np.integer | np.floating):
         return None
-    return str(int(one)) if float(one).is_integer() else None
+    return str(int(one)) if isinstance(one, int | np.integer) or float(one).is_integer() else None
 
 
 USER = ("user", "userid", "uid", "useridx", "member", "customer", "customerid", "reader", "readerid")
@@ -322,7 +329,7 @@ def chosen_columns(names: list[Any], user: str | None, item: str | None, rating:
 def _column(names: list[Any], wanted: str | None, usual: tuple[str, ...], what: str) -> Any:
     listed = ", ".join(map(repr, names)) or "none"
     if wanted is not None:
-        if names.count(wanted) != 1:
+        if not isinstance(wanted, Hashable) or names.count(wanted) != 1:
             raise DataError(f"{what} = {wanted!r} is not the name of one column; the columns are {listed}.")
         return wanted
     found = [name for name in names if plain_name(name) in usual]

@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 
+from formulations.arrays import as_path, check_type
 from rankopt.data.svmlight.parser import NUMBER, query_name
 from rankopt.data.tables import column_of, table_at
 from rankopt.data.text import BLOCK, check_text, clipped, is_text, text_blocks
@@ -108,6 +109,7 @@ def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
 
 
 def _field_index(names: list[str], wanted: str | None, usual: tuple[str, ...], what: str, where: str) -> int:
+    check_type(what, wanted, str, type(None), error=DataError)
     found = [i for i, name in enumerate(names) if (name == wanted if wanted is not None else plain_name(name) in usual)]
     if len(found) == 1:
         return found[0]
@@ -153,7 +155,7 @@ TITLE, GENRES = ("title", "name"), ("genres", "genre", "categories")
 def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
     """`title` and `genre`: item id -> its title, and -> the tuple of its genres or None. Raises DataError naming file
     and line for a wrong number of fields and for a repeated item."""
-    file = fspath(path)
+    file = as_path(path, DataError, "items")
     lines = _lines(file)
     number, first = next(lines, (1, ""))
     if not first:
@@ -270,11 +272,10 @@ def read_ratings(
     Raises DataError naming file and line for a wrong number of fields, an empty id, a rating that is not a finite
     number, bytes that are not text, and a pair that is rated twice.
     """
-    try:
-        file = fspath(path)
-    except TypeError:
+    if not (isinstance(path, str) or hasattr(path, "__fspath__")):
         cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.from_arrays(user, item, rating)"
-        raise DataError(f"read_ratings cannot read a {type(path).__name__} because it is no file; use {cure}") from None
+        raise DataError(f"read_ratings cannot read a {type(path).__name__} because it is no file; use {cure}")
+    file = as_path(path, DataError)
     if Path(file).is_dir():
         file, found = _in_folder(Path(file))
         items = found if items is None else items

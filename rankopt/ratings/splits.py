@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Bools
+from formulations.arrays import Bools, generator
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_spelling
@@ -61,7 +61,7 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
             f"no user has {n + TESTED} ratings ({n} to train, {TESTED} or more to test), the most is "
             f"{sizes.max(initial=0)}; lower n."
         )
-    first = _draw_mask(ratings, n, np.random.default_rng(seed))
+    first = _draw_mask(ratings, n, generator("seed", seed))
     inside = np.repeat(chosen, sizes)
     return Split(
         ratings.select(first & inside),
@@ -90,7 +90,7 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
         )
     new = np.zeros(left.n_users, dtype=bool)
     new[order] = True
-    first, inside = _draw_mask(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
+    first, inside = _draw_mask(left, n, generator("seed", seed)), np.repeat(new, sizes)
     return Split(
         left.select(~inside),
         left.select(~first & inside),

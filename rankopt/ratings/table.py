@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts, check_type
 from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.queries import attributes_text, range_text
 from rankopt.data.typing import Frame, Ids, Values
-from rankopt.data.validation import as_array, column, frozen, sealed
+from rankopt.data.validation import as_array, check_unmasked, column, each_row, frozen, sealed, whole
 from rankopt.errors import DataError
+from rankopt.options import check
 from rankopt.ratings.ids import (
     check_spelling,
     coded,
@@ -300,6 +301,12 @@ class Ratings(CompactReprMixin):
         Any, int, int], DataError] | None = None,
     ) -> "Ratings":  # fmt: skip
         """Build from triplets of indices into two universes. twice: the error for a pair in two rows."""
+        for name, part, universe in (("rows", rows, users), ("columns", columns, items)):
+            for array in (part, universe):
+                check_type(f"{name} and its universe", array, np.ndarray, error=DataError)
+            valid = part.ndim == universe.ndim == 1 and part.size == rows.size and part.dtype.kind in "iu"
+            if not valid or (part.size and not 0 <= part.min() <= part.max() < universe.size):
+                raise DataError(f"{name} must be {rows.size} indices from 0 to {universe.size - 1}; got {part!r:.80}.")
         values = column(rating, rows.size, "rating", np.float64)
         named = users.item, items.item  # Python's own numbers and strings
         _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")
@@ -314,14 +321,17 @@ class Ratings(CompactReprMixin):
         return cls(users, items, bounds, sealed(columns.copy() if order is None else columns), sealed(values + 0.0))
 
     def __post_init__(self) -> None:
-        users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
+        try:
+            users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
+        except ValueError as error:
+            raise DataError(f"users and items must be vectors of ids ({error}).") from None
         for ids, what in ((users, "user"), (items, "item")):
             known = distinct_ids(ids, what)
             if known.dtype != ids.dtype or not np.array_equal(known, ids):
                 raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.from_arrays.")
         values = column(self.values, len(self.values), "values", np.float64)
-        columns = np.ascontiguousarray(self.columns, dtype=np.int32)
-        bounds = np.ascontiguousarray(self.bounds, dtype=np.int64)
+        columns = np.ascontiguousarray(whole("columns", self.columns), dtype=np.int32)
+        bounds = whole("bounds", self.bounds)
         n = values.size
         if bounds.shape != (users.size + 1,) or bounds[0] != 0 or bounds[-1] != n or (bounds[1:] < bounds[:-1]).any():
             raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")
@@ -408,7 +418,8 @@ class Ratings(CompactReprMixin):
     def select(self, mask: Any, *, drop: bool = False) -> "Ratings":
         """The ratings selected by the mask (n_ratings,), over the same users and items. drop: remove users and items
         without ratings."""
-        selected = np.asarray(mask)
+        selected = each_row(mask)
+        check("drop", drop, (bool,))
         if selected.dtype != bool or selected.shape != (self.n_ratings,):
             raise DataError(f"select takes a mask of {self.n_ratings} booleans, one per rating; got {selected.shape}.")
         before = np.concatenate([[0], np.cumsum(selected)])
@@ -425,10 +436,11 @@ class Ratings(CompactReprMixin):
 
     def select_users(self, index: Any, *, drop: bool = False) -> "Ratings":
         """The ratings of the users at these indices: integers, a mask (n_users,) or a slice; see `select`."""
+        check_unmasked(index, "the index")
         chosen = np.zeros(self.n_users, dtype=bool)
         try:
             chosen[index] = True
-        except IndexError as error:
+        except (IndexError, ValueError) as error:
             raise DataError(f"select_users cannot pick from {self.n_users} users: {error}.") from None
         return self.select(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
 

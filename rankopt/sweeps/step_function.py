@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulations.arrays import Floats, Ints
+from formulations.display import axes_for
 from formulations.parallel import share
 
 if TYPE_CHECKING:
@@ -343,10 +344,7 @@ def draw_line(
 ) -> Axes:
     """Plot the steps of M(t) against at + t. `line` is the point chosen by a search, `at` the current one. Returns
     the matplotlib axes."""
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        axes = plt.subplots(layout="constrained")[1]
+    axes = axes_for(axes)
     low, high = shown_range(steps, line)
     lows, highs = np.clip(steps.lows, low, high), np.clip(steps.highs, low, high)
     inside = np.flatnonzero(highs > lows)

@@ -45,7 +45,7 @@ class Sample(CompactReprMixin):
 
 def load_sample(name: SampleName) -> Sample:
     """The sample of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
-    if name not in SAMPLES:
+    if not isinstance(name, str) or name not in SAMPLES:
         raise OptionError(f"unknown sample {name!r}; available: {', '.join(map(repr, sorted(SAMPLES)))}.")
     return _made(name)
 

@@ -19,19 +19,20 @@ import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import chain, takewhile
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats, is_sparse
+from formulations.arrays import Floats, as_path, check_type, is_sparse
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
 from rankopt.data.typing import Unjudged
 from rankopt.data.validation import Features, sealed
 from rankopt.errors import DataError, OptionError
+from rankopt.options import Interval
 
 DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")
 NAMES = re.compile(
@@ -131,13 +132,13 @@ class SvmlightParser:
         n_features: int | None,
         size: int = BLOCK,
     ) -> None:
-        self.file, self.size, self.n_features = fspath(path), size, n_features
+        self.file, self.size, self.n_features = as_path(path, DataError), size, n_features
         self.header = Header(self.file)
         width = LARGEST_INDEX if n_features is None else n_features
         if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
             raise OptionError(f"n_features cannot be {n_features!r}; it must be an integer from 1 to {LARGEST_INDEX}.")
         self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), width, "n_features")
-        if missing is not None and not (np.isreal(missing) and abs(missing) < self.rules.limit):
+        if missing is not None and missing not in Interval(-self.rules.limit, self.rules.limit, "neither"):
             raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
 
     def __iter__(self) -> Iterator[Parsed]:
@@ -178,7 +179,7 @@ def _limit(dtype: Any) -> float:
     """The bound on the magnitude of numbers that are finite in this type."""
     try:
         kind = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         kind = np.dtype(object)
     if kind not in (np.float32, np.float64):
         raise OptionError(f"dtype cannot be {dtype!r}; it is float64 or float32.")
@@ -233,14 +234,14 @@ def read_svmlight(
     Query ids are integers if written as integers, else strings; document ids are strings. Raises DataError naming file
     and line, also for a dense array out of proportion to the file; FileNotFoundError for a missing file.
     """
-    if sparse not in (True, False, "auto"):
+    if not isinstance(sparse, bool | str) or sparse not in (True, False, "auto"):
         raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
     parsed = joined(list(reading))
     greatest, _ = parsed.greatest()
     names = reading.header.names(n_features or greatest, n_features)
     d = n_features or (len(names) if names else greatest)
-    if unjudged == "drop" and parsed.grades.max() < 0:
+    if isinstance(unjudged, str) and unjudged == "drop" and parsed.grades.max() < 0:
         raise DataError(
             f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; add grades >= 0."
         )
@@ -288,7 +289,7 @@ def read_svmlight_blocks(
     """
     if not (isinstance(block, int | np.integer) and block >= 1):
         raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
-    if sparse not in (True, False):
+    if not isinstance(sparse, bool | np.bool_):
         raise OptionError(f"sparse cannot be {sparse!r} because all blocks are of one kind; it is True or False.")
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(block, BLOCK))
     return _blocks(reading, unjudged, dtype, sparse, block)
@@ -342,7 +343,8 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     are written with zeros, CSR as stored. Integer query ids are read back as integers, all other ids as strings. The
     format has no attributes. Raises DataError for missing grades and for ids and names that cannot be written.
     """
-    file = fspath(path)
+    file = as_path(path, DataError)
+    check_type("queries", queries, Queries, error=DataError)
     if queries.relevance is None:
         raise DataError(
             f"{file} cannot be written because these queries have no grades; add them by replace(relevance=)."

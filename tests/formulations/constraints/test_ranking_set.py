@@ -319,7 +319,7 @@ WRONG = {
     "rows of other columns": (lambda: START.add_rows(np.ones((2, 14))), "needs 15 columns"),
     "rows not flattened": (lambda: START.add_rows(np.ones((2, K, N))), "needs 15 columns"),
     "rows of NaN": (lambda: START.add_rows(np.full(15, np.nan)), "is nan"),
-    "rows of words": (lambda: START.add_rows([["a"] * 15]), "must be numbers"),
+    "rows of words": (lambda: START.add_rows([["a"] * 15]), "cannot be read as numbers"),
     "limits of NaN": (lambda: START.add_rows(np.ones(15), upper=np.nan), "lower <= upper"),
     "limits in the wrong order": (lambda: START.add_rows(np.ones(15), 2, 1), "lower <= upper"),
     "at least infinity": (lambda: START.add_rows(np.ones(15), np.inf), "lower <= upper"),

@@ -42,7 +42,7 @@ def write(tmp_path, text):
         ("documents = " + "{a=" * 500 + "1" + "}" * 500, "nested too deep"),
         ("documents = 3\npositions = 0x" + "f" * 5000, "line 2: a number has more than 64 digits"),
         ("matrix = [[" + "9" * 400 + "]]", "matrix cannot be read as numbers"),
-        (SMALL + "[[constraint]]\nadd_rows = [[" + "9" * 400 + "]]", "must be numbers"),
+        (SMALL + "[[constraint]]\nadd_rows = [[" + "9" * 400 + "]]", "cannot be read as numbers"),
         ("documents = 2020-13-45", "is no TOML|no number or date"),
         ("documents = 2020-12-24\npositions = 1", "documents must be an integer"),
         (SMALL + "a = 1\n" * 70_000, "more than 65536 keys, tables or rows"),
