@@ -107,7 +107,7 @@ def is_flat(outcome: Training, objective: Objective) -> bool:
     """Whether the planes found prove that no smaller lam lowers the objective at w₀ by `FALL` of it."""
     planes, count = outcome.state.planes, np.ones(len(outcome.state.planes.references))
     lam = SMALLER * min(objective.lam, objective.natural_lam(planes, count))
-    if not lam:
+    if lam < SMALLEST:
         return True
     if type(objective) is not Objective:
         return False
@@ -118,7 +118,7 @@ def is_flat(outcome: Training, objective: Objective) -> bool:
     return answer.bound >= (1.0 - FALL) * outcome.certificate.primal
 
 
-SMALLER, FALL = 1e-2, 0.05
+SMALLER, FALL, SMALLEST = 1e-2, 0.05, 1e-200
 
 
 def _goes_on(part: RegretBound) -> bool:
