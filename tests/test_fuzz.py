@@ -31,6 +31,9 @@ PACKAGES = (
     "rankopt.ascent", "rankopt.experiments", "rankopt.report",
 )  # fmt: skip
 
+CALLED = ("function", "class", "problem class")
+"""What `each` calls: its errors are the caller's own."""
+
 SECONDS = 20.0
 """Time that one call may take."""
 
@@ -99,7 +102,7 @@ def arguments(name, parameters, rng):
     for one in plain:
         good = valid(name, one.name)
         if one.name in names or (one.default is one.empty and good is None):
-            wrong[one.name] = str(rng.choice(list(WRONG)))
+            wrong[one.name] = str(rng.choice([kind for kind in WRONG if one.name != "each" or kind not in CALLED]))
             chosen[one.name] = WRONG[wrong[one.name]]()
         elif one.default is one.empty or is_special(name, one.name):
             chosen[one.name] = good()
