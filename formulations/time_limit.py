@@ -1,4 +1,4 @@
-"""The time limit of a call, for everything that the call does: solvers, bounds, the search for a conflict.
+"""The time limit of a call, for everything that the call does: solvers, bounds, the search for a conflict; and Ctrl-C.
 
 >>> seconds_left() is None
 True
@@ -10,6 +10,8 @@ True
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,3 +45,15 @@ def is_out_of_time() -> bool:
     """Whether the time limit has passed."""
     deadline = _deadline.get()
     return deadline is not None and perf_counter() >= deadline
+
+
+@contextmanager
+def restored_interruptions() -> Iterator[None]:
+    """Afterwards Ctrl-C raises KeyboardInterrupt as before: libraries that handle it, such as CP-SAT, leave the handler
+    of the operating system, which ends the process."""
+    handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    try:
+        yield
+    finally:
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)

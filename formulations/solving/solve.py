@@ -34,7 +34,7 @@ from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound
 from formulations.solving.split_costs import solve_in_steps
 from formulations.solving.verdicts import verified_verdict
-from formulations.time_limit import limited_time, seconds_left
+from formulations.time_limit import limited_time, restored_interruptions, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
 
@@ -261,7 +261,8 @@ def _solve_restated(
         start = None
     began = perf_counter()
     try:
-        answer = solve_in_steps(solver, restated, start)
+        with restored_interruptions():
+            answer = solve_in_steps(solver, restated, start)
     except (InfeasibleError, UnboundedError) as error:
         if problem.always_feasible:
             kind = type(problem).__name__

@@ -624,3 +624,34 @@ def test_statuses_of_a_cvxpy_problem_are_errors():
     best = solve(cvxpy.Problem(cvxpy.Maximize(whole), [whole <= 2.5]), "cvxpy:HIGHS")
     assert best.value == 2.0
     assert best.violation == 0.0
+
+
+AFTERWARDS = """
+import signal
+import numpy as np
+from scipy.sparse import csr_array
+from formulations import FormulationError, LinearProgram, compatible_solvers, solve
+
+one = csr_array([[1.0, 1.0]])
+for integer in (None, [True, True]):
+    problem = LinearProgram([1.0, 2.0], one, [1.0], [np.inf], [0.0, 0.0], [5.0, 5.0], False, integer)
+    for solver in compatible_solvers(problem):
+        try:
+            solve(problem, solver, time_limit=20.0)
+        except FormulationError:
+            pass
+        try:
+            signal.raise_signal(signal.SIGINT)
+            print("ignored after", solver)
+        except KeyboardInterrupt:
+            pass
+print("done")
+"""
+
+
+def test_ctrl_c_is_an_exception_after_every_solver():
+    """OR-Tools leaves the handler of the operating system, by which Ctrl-C would end the process."""
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", AFTERWARDS], capture_output=True, text=True, timeout=300
+    )
+    assert (ran.returncode, ran.stdout.split()) == (0, ["done"]), ran.stdout + ran.stderr
