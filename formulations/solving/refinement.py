@@ -72,7 +72,7 @@ def _candidates(solution: Solution) -> Iterator[Floats]:
             if found is not None:
                 duals = found
                 yield np.concatenate([duals, tail])
-    if duals is None or not np.isfinite(duals).all():
+    if duals is None or not duals.size or not np.isfinite(duals).all():
         return
     with suppress(FormulationError):
         inside = _inside(linear, duals)

@@ -21,6 +21,7 @@ from rankopt.data.validation import (
     codes_of_ids,
     codes_of_sizes,
     column,
+    column_names,
     each_row,
     frozen,
     frozen_features,
@@ -31,6 +32,7 @@ from rankopt.data.validation import (
     sealed,
     taken,
     whole,
+    without_query_column,
 )
 from rankopt.errors import DataError
 
@@ -173,14 +175,21 @@ class Queries(CompactReprMixin):
         """N rows in any order, which is kept. All arguments are in the same row order.
 
         features: (N, d) array, scipy sparse matrix or data frame (whose columns name the features).
-        qid: (N,) hashables in any order, or else group: the sizes of consecutive queries, which get the ids 0, 1, ...
+        qid: (N,) hashables in any order, or else group: the sizes of consecutive queries, which get the ids 0, 1, ...;
+        or else a column of the data frame with a usual name (qid, query_id, ...).
         documents: N document ids. attributes: name -> N values.
         unjudged: the meaning of negative grades: a grade >= 0, or "drop" to drop the document.
         """
-        if (qid is None) == (group is None):
-            raise DataError("Queries are defined by qid= (one id per row) or group= (sizes): pass exactly one of them.")
-        if feature_names is None and hasattr(features, "columns"):
-            feature_names = [str(column) for column in features.columns]
+        features, name, own = without_query_column(features)
+        if sum(one is not None for one in (qid, group, own)) != 1:
+            known = "" if own is None else f"; the column {name!r} of the features is one too"
+            raise DataError(
+                f"Queries are defined by qid= (one id per row) or group= (sizes): pass exactly one of them{known}."
+            )
+        qid = own if qid is None else qid
+        names = column_names(features)
+        if feature_names is None and names is not None:
+            feature_names = [str(column) for column in names]
         table = as_features(features)
         n = table.shape[0]
         codes, ids = codes_of_ids(qid, n) if qid is not None else codes_of_sizes(group, n)

@@ -30,11 +30,11 @@ from formulations.arrays import as_path, check_type, each
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
-from rankopt.data.validation import is_missing
+from rankopt.data.validation import QUERY_COLUMNS, as_array, column_names, is_missing
 from rankopt.errors import ColumnWarning, DataError, OptionError
 
 USUAL = {
-    "qid": ("qid", "query_id", "queryid", "query"),
+    "qid": QUERY_COLUMNS,
     "relevance": ("relevance", "label", "grade", "rel"),
     "document": ("docid", "docno", "doc_id", "document", "document_id"),
 }
@@ -98,16 +98,18 @@ def queries_of_frame(
     roles["relevance"] = None if relevance is None else find_column("relevance", wanted, names, where)
     of_query = roles["qid"]
     if of_query is None:
-        raise DataError(f"{where} has no column of queries among {_shown(names)}; name it: qid='...'")
+        usual = ", ".join(QUERY_COLUMNS)
+        raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
     values = {name: column_of(frame, name, where) for name in names}
     left = [name for name in names if name not in roles.values()]
     if relevance == "auto" and roles["relevance"] is None:
         raise DataError(_no_grades(where, {name: values[name] for name in left}))
     if features is None:
-        numbering = _numbering(frame, {name: values[name] for name in left})
+        numbering, different = _numbering(frame, {name: values[name] for name in left})
         left = [name for name in left if name not in numbering]
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
-        _warn_of_columns(where, numbering, [name for name in numbers if (values[name] == values[name][0]).all()])
+        constant = [name for name in numbers if (values[name] == values[name][0]).all()]
+        _warn_of_columns(where, numbering=numbering, different=different, constant=constant)
     holds = {name: _holds(values[name]) for name in left}
     numeric = (
         [name for name in left if holds[name] == "numbers"]
@@ -169,30 +171,54 @@ def _no_grades(where: str, values: dict[str, NDArray[Any]]) -> str:
     )
 
 
-def _numbering(frame: Any, values: dict[str, NDArray[Any]]) -> list[str]:
+ID = re.compile(r"(^|[_\W])(id|key|index|row|nr|no)$|Id$|ID$|^Unnamed|^$")
+"""Names of columns that identify rows."""
+
+
+def _numbering(frame: Any, values: dict[str, NDArray[Any]]) -> tuple[list[str], list[str]]:
     """The columns that number the rows: the index that pandas wrote, and different integers that are consecutive or
-    called an id."""
+    called an id; and other columns of integers that are all different."""
     schema = getattr(getattr(frame, "schema", None), "pandas_metadata", None) or {}
     index = [name for name in schema.get("index_columns", ()) if isinstance(name, str)]
-    found = []
+    numbering: list[str] = []
+    different: list[str] = []
     for name, column in values.items():
-        integers = column.dtype.kind in "iu" or (column.dtype.kind == "f" and (column == np.floor(column)).all())
         if name in index or name.startswith("__index_level_"):
-            found.append(name)
-        elif integers and column.size > FEW_ROWS and np.unique(column).size == column.size:
+            numbering.append(name)
+        elif column.size > FEW_ROWS and _is_integer(column) and np.unique(column).size == column.size:
             consecutive = float(column.max()) - float(column.min()) == column.size - 1
-            if consecutive or re.search(r"(^|[_\W])(id|key|index|row|nr|no)$|Id$|ID$|^Unnamed|^$", name):
-                found.append(name)
-    return found
+            (numbering if consecutive or ID.search(name) else different).append(name)
+    return numbering, different
 
 
-def _warn_of_columns(where: str, numbering: list[str], constant: list[str]) -> None:
-    for names, text in (
-        (numbering, "number the rows and are not used as features; pass features=[...] to use them"),
-        (constant, "have one value only and tell nothing; leave them out, or pass features=[...]"),
-    ):
+def _is_integer(column: NDArray[Any]) -> bool:
+    return column.dtype.kind in "iu" or (column.dtype.kind == "f" and bool((column == np.floor(column)).all()))
+
+
+def _warn_of_columns(where: str, **columns: Sequence[str]) -> None:
+    texts = {
+        "numbering": "number the rows and are not used as features; pass features=[...] to use them",
+        "different": "have another integer in each row, as ids have, and are features; if ids, pass features=[...]",
+        "constant": "have one value only and tell nothing; leave them out, or pass features=[...]",
+        "grades": "are features although they are called like grades or ids; leave them out of X",
+        "rows": "are features although they number the rows; leave them out of X",
+    }
+    for kind, names in columns.items():
         if names:
-            warnings.warn(f"columns of {where} {text}: {_shown(names)}", ColumnWarning, stacklevel=4)
+            shown = _shown([name or "'' (without a name)" for name in names])
+            warnings.warn(f"columns of {where} {texts[kind]}: {shown}", ColumnWarning, stacklevel=4)
+
+
+def warn_of_features(X: Any) -> None:
+    """Warn of columns of a frame of features that are called like grades or documents, or that number the rows."""
+    names = column_names(X)
+    if names is None:
+        return
+    called = [name for name in names if name.lower() in (*USUAL["relevance"], *USUAL["document"])]
+    table = {str(name): as_array(X.column(name) if hasattr(X, "column_names") else X[name]) for name in names}
+    numbers = {name: one for name, one in table.items() if isinstance(one, np.ndarray) and one.dtype.kind in "iu"}
+    numbering, _ = _numbering(X, {name: one for name, one in numbers.items() if name not in called})
+    _warn_of_columns("X", grades=called, rows=numbering)
 
 
 def table_at(path: str) -> Any:

@@ -137,6 +137,33 @@ def as_array(values: Any) -> Any:
         return values.to_numpy(zero_copy_only=False)
 
 
+QUERY_COLUMNS = ("qid", "query_id", "queryid", "query")
+"""Usual names of the column of query ids, case-insensitive."""
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """The names of the columns of a data frame of pandas, polars or pyarrow; None for anything else."""
+    names = getattr(X, "column_names", None)
+    if names is None:
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
+
+
+def without_query_column(X: Any) -> tuple[Any, str | None, list[Hashable] | None]:
+    """Split a data frame into its features, and the name and values of its column of query ids; anything else has no
+    such column."""
+    names = column_names(X)
+    found = [] if names is None else [name for name in names if str(name).lower() in QUERY_COLUMNS]
+    if names is None or not found:
+        return X, None, None
+    if len(found) > 1:
+        raise DataError(f"X has the columns {', '.join(map(repr, found))} of query ids; leave out all but one.")
+    rest = [name for name in names if name != found[0]]
+    if hasattr(X, "column_names"):
+        return X.select(rest), str(found[0]), X.column(found[0]).to_pylist()
+    return X[rest], str(found[0]), list(X[found[0]])
+
+
 def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None) -> NDArray[Any]:
     """One value per document, (n,). Raises DataError for another shape, for masked entries, and, with a dtype, for
     strings, dates and complex numbers."""
@@ -198,8 +225,9 @@ def each_row(values: Any) -> NDArray[Any]:
 
 
 def picked(items: Sequence[Hashable], rows: Ints) -> tuple[Hashable, ...]:
-    """The items at these positions."""
-    return tuple(items[row] for row in rows.tolist())
+    """The items at these positions, of a pandas Series too, whatever its index."""
+    values = items if isinstance(items, list | tuple) else list(items)
+    return tuple(values[row] for row in rows.tolist())
 
 
 def as_features(features: Any) -> Features:

@@ -210,7 +210,10 @@ def compare(
     a, b = a[~np.isnan(a)], b[~np.isnan(b)]
     n = len(a)
     if n < 2:
-        raise DataError(f"{n} queries cannot be tested because a spread needs two; evaluate on more queries.")
+        cure = (
+            "evaluate on more queries" if relevance is None or qid is not None else "pass the query of each row, qid="
+        )
+        raise DataError(f"{n} queries cannot be tested because a spread needs two; {cure}.")
     d = a - b
     level = 1e-12 * np.maximum(np.abs(a), np.abs(b))
     d[np.abs(d) <= level] = 0.0

@@ -25,7 +25,7 @@ from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, hashables, picked
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
-from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
+from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
 from rankopt.options import COUNT, Interval, as_numbers, check, number
@@ -381,7 +381,7 @@ def evaluate_exchangeable(queries: Grouped, scores: Floats, measures: Measures, 
     """
     documents, rules = JudgedQueries.read(queries), convention_named("default")
     found = _evaluated(documents, scores, measures, rules, classes)
-    drawn = [row for row, measure in enumerate(found.measures) if not isinstance(measure, PositionalMeasure)]
+    drawn = [row for row, one in enumerate(found.measures) if not one.averages_exchanges]
     affected = _affected(documents, scores, classes) if drawn else []
     if not affected:
         return found

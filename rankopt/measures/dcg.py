@@ -101,8 +101,8 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
         adds_up = gain.sum() < np.inf  # else an error follows
     if adds_up and gain.max(initial=0.0) > LARGE:
         warnings.warn(
-            f"the grade {relevance.max():g} has the gain {gain.max():.3g}, next to which others count nothing; use "
-            "gain='linear', as in nDCG(gain='linear')@10, or grades up to 31",
+            "a grade has a gain beyond 2^31, next to which others count nothing; use gain='linear', as in "
+            "nDCG(gain='linear')@10, or grades up to 31",
             LargeGainWarning,
             stacklevel=2,
         )

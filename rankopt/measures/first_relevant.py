@@ -44,6 +44,7 @@ class FirstRelevant(Binary, PositionalMeasure):
     """A function of min {π(j) : y_j = 1}, at best 1; undefined without relevant documents. with_gains: for the error
     message, measures that have gains."""
 
+    averages_exchanges: ClassVar[bool] = False
     with_gains: ClassVar[str]
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:

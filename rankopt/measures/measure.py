@@ -123,6 +123,8 @@ class Measure:
     graded: ClassVar[bool] = False
     """Whether its gain table depends on the grades, not only on their order."""
     takes_cutoff: ClassVar[bool] = True
+    averages_exchanges: ClassVar[bool] = False
+    """Whether `values` averages over exchanges of documents of one class (`Ranking.classes`)."""
     max_value: ClassVar[float] = np.inf
     """The largest value; evaluation never exceeds it by rounding."""
     sweep_kind: ClassVar[str] = "crossings"
@@ -212,6 +214,7 @@ class PositionalMeasure(Measure):
     """A measure defined by `discount`, `gain` and an optional `constant`."""
 
     trainable: ClassVar[bool] = True
+    averages_exchanges: ClassVar[bool] = True
     has_gain_table: ClassVar[bool] = True
     sweep_kind: ClassVar[str] = "positions"
 

@@ -1,7 +1,8 @@
 """The rankings that are shown, by score or the best admissible ones; and their regret.
 
 A bound holds for every ranking that maximizes the score, so it is compared with the regret of the worst of them: if
-scores tie, the order that loses most. Under constraints it is the regret of the one displayed ranking.
+scores tie, the order that loses most; under constraints, the worst exchange of documents of equal score that these do
+not distinguish.
 """
 
 from __future__ import annotations
@@ -129,11 +130,15 @@ class Deployment:
         not distinguish; see `evaluate_exchangeable`."""
         if self.sets is None:
             return evaluate(self.queries, scores, measures)
+        return evaluate_exchangeable(self.queries, self.ranking_scores(scores), measures, self.classes(scores))
+
+    def classes(self, scores: Floats) -> Ints:
+        """(N,) codes of documents of one query, of equal score, that the constraints do not distinguish."""
         _, level = np.unique(scores, return_inverse=True)
-        _, classes = np.unique(
+        _, codes = np.unique(
             np.stack([self.queries.query_of(np.arange(level.size)), level, self.kinds]), axis=1, return_inverse=True
         )
-        return evaluate_exchangeable(self.queries, self.ranking_scores(scores), measures, classes.ravel())
+        return np.asarray(codes.ravel())
 
     def ranking_scores(self, scores: Floats) -> Floats:
         """(N,) scores that make these rankings: documents that are not shown follow, by decreasing score."""
@@ -250,8 +255,23 @@ def regret_in_set(
     rows = np.concatenate([low + order for low, order in zip(chosen.offsets[:-1], ordered, strict=True)])
     own = scores[chosen.rows]
     _check_liked(argmax, rows, own, weights)
-    lost = np.maximum(argmax.best - argmax.measured(rows), 0.0)
-    return RegretReport(chosen, own, argmax, lost, lost, str(parsed), str(weights))
+    worst, mean = _exchanged_gains(argmax.gain, shown.classes(scores)[chosen.rows], rows)
+    earned = (np.add.reduceat(argmax.discount * gain, argmax.position_offsets[:-1]) for gain in (worst, mean))
+    lost, expected = (np.maximum(argmax.best - value, 0.0) for value in earned)
+    return RegretReport(chosen, own, argmax, lost, expected, str(parsed), str(weights))
+
+
+def _exchanged_gains(gain: Floats, classes: Ints, rows: Ints) -> tuple[Floats, Floats]:
+    """The gains at the positions of `rows`, the best position of each query first, after exchanges of documents of one
+    class: the worst, and their mean."""
+    _, code = np.unique(classes, return_inverse=True)
+    rising, count = np.lexsort((gain, code)), np.bincount(code)
+    first, shown = np.cumsum(count) - count, code[rows]
+    order = np.argsort(shown, kind="stable")
+    taken = np.empty(rows.size, dtype=np.int64)  # how many of its class are at better positions
+    starts = np.searchsorted(shown[order], shown[order])
+    taken[order] = np.arange(rows.size) - starts
+    return gain[rising[first[shown] + taken]], (np.bincount(code, weights=gain) / count)[shown]
 
 
 def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: PositionWeights) -> None:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from formulations.arrays import is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
-from rankopt.data.tables import USUAL
-from rankopt.data.validation import as_csr, check_unmasked, lent
+from rankopt.data.tables import warn_of_features
+from rankopt.data.validation import as_csr, check_unmasked, lent, without_query_column
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
@@ -72,21 +72,9 @@ class Fitted(Protocol):
 
 
 def without_qid_column(X: Any) -> tuple[Any, list[Hashable] | None]:
-    """Split a data frame into its features and its column of query ids (qid, query_id, ... as in `read_table`);
-    anything else has no such column."""
-    name = _qid_column(X)
-    if name is None:
-        return X, None
-    return X[[column for column in X.columns if column != name]], list(X[name])
-
-
-def _qid_column(X: Any) -> Any:
-    """The column of a data frame that names the query of each row, which is never a feature; None without one."""
-    columns = getattr(X, "columns", None)
-    found = [] if columns is None else [name for name in columns if str(name).lower() in USUAL["qid"]]
-    if len(found) > 1:
-        raise DataError(f"X has the columns {', '.join(map(repr, found))} of query ids; leave out all but one.")
-    return found[0] if found else None
+    """Split a data frame into its features and its column of query ids; anything else has no such column."""
+    features, _, ids = without_query_column(X)
+    return features, ids
 
 
 def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
@@ -103,6 +91,8 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         return X.features
     features, _ = without_qid_column(X)
     check_unmasked(features, "X")
+    if reset:
+        warn_of_features(features)
     if is_sparse(features):
         features = as_csr(features)
     try:
@@ -165,7 +155,7 @@ def as_queries(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None; pass the grades of the rows."
         )
     _, column = without_qid_column(X)
-    ways = {"qid=": qid, "group=": group, f"the column {_qid_column(X)!r} of X": column}
+    ways = {"qid=": qid, "group=": group, f"the column {without_query_column(X)[1]!r} of X": column}
     used = [name for name, value in ways.items() if value is not None]
     if len(used) > 1:
         raise DataError(f"Queries are identified by {' and '.join(used)} at once; pass one of them.")

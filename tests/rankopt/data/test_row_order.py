@@ -249,7 +249,7 @@ def test_a_score_under_a_quota_does_not_depend_on_the_order_of_rows(sorted_by):
     rules = Admissible(10).at_least(share=0.4, documents={"group": "f"})
     key = {"grade": grades, "-grade": -grades, "feature": X[:, 0], "chance": rng.random(n * m)}[sorted_by]
     order = np.argsort(key, kind="stable")
-    for measure in ("nDCG@10", "AP", "nDCG"):
+    for measure in ("nDCG@10", "AP", "nDCG", "AUC", "RR"):
         ranker = RegressionRanker(measure=measure).fit(X, grades, qid=qid)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -259,8 +259,43 @@ def test_a_score_under_a_quota_does_not_depend_on_the_order_of_rows(sorted_by):
             ]
         assert values[0] == pytest.approx(values[1], abs=1e-12)
         told = [str(one.message) for one in caught if one.category is TiedDocumentsWarning]
-        assert len(told) == (2 if measure == "AP" else 0)
+        assert len(told) == (2 if measure in ("AP", "RR") else 0)
         assert all("4 of 4 queries" in text and "standard error" in text for text in told)
+
+
+def test_regret_under_constraints_does_not_depend_on_the_order_of_rows():
+    """Of tied documents the worst exchange counts, and the mean of all."""
+    rng = np.random.default_rng(9)
+    n, m = 8, 6
+    X, grades = rng.integers(0, 2, (n * m, 1)).astype(float), rng.integers(0, 3, n * m).astype(float)
+    qid, site = np.repeat(np.arange(m), n), np.tile(list("aaabbccd"), m)
+    rules = Admissible(k=3).at_most(1, by="site")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # chance has little to teach
+        ranker = LargeMarginRanker("nDCG@3", bound="convex").fit(X, grades, qid=qid)
+    tables = []
+    for order in (np.arange(n * m), np.arange(n * m)[::-1], rng.permutation(n * m)):
+        found = ranker.bound_tightness(
+            X[order], grades[order], qid=qid[order], attributes={"site": site[order]}, constraints=rules
+        )
+        tables.append(found.to_frame().sort_values("query").select_dtypes(float).to_numpy())
+        assert (found.expected <= found.regret + 1e-12).all()
+        assert all((values >= found.regret - 1e-9).all() for values in found.bounds.values())
+    np.testing.assert_allclose(tables[1], tables[0], atol=1e-12)
+    np.testing.assert_allclose(tables[2], tables[0], atol=1e-12)
+
+
+def test_series_are_read_by_row_whatever_their_index():
+    frame = pd.DataFrame({"q": [1, 1, 2, 2], "f": [1.0, 2, 3, 4], "rel": [0, 1, 2, 0], "doc": list("ABCD")})
+    for rows in (frame.iloc[[2, 0, 3, 1]], frame[frame.f > 1.5]):
+        queries = Queries.from_arrays(rows[["f"]], rows.rel, qid=rows.q, documents=rows.doc)
+        assert list(queries.document_ids) == rows.doc.tolist()
+    ids = pd.Series(list("abcdef"), index=range(5, -1, -1))
+    by_id = [
+        evaluate([1, 0, 0, 0, 0, 0], np.ones(6), "RR", qid=[0] * 6, convention="trec", document_ids=one).mean()
+        for one in (ids, ids.tolist())
+    ]
+    assert by_id[0] == by_id[1]
 
 
 def test_the_order_of_ties_of_rank_is_documented_and_not_that_of_the_rows():

@@ -333,3 +333,28 @@ def test_commands_say_to_rename_the_column_of_grades(tmp_path):
     assert ran.exit_code == 0, ran.output
     expected = load_model(tmp_path / "m").predict(frame[["f1", "f2"]])
     np.testing.assert_allclose([float(line) for line in ran.stdout.split()], expected)
+
+
+def test_frames_of_features_warn_of_grades_and_numbers_of_rows():
+    frame = event_log().rename(columns={"click_grade": "relevance"})
+    with pytest.warns(ColumnWarning, match="called like grades or ids; leave them out of X: relevance"):
+        RegressionRanker().fit(frame[["query_id", "f1", "relevance"]], frame.relevance)
+    with pytest.warns(ColumnWarning, match="number the rows; leave them out of X: url_id"):
+        RegressionRanker().fit(frame[["query_id", "f1", "url_id"]], frame.relevance)
+    with pytest.warns(ColumnWarning, match="another integer in each row.*: item"):
+        read_table(frame.drop(columns=["url_id", "flag"]).assign(item=np.random.default_rng(1).permutation(9999)[:60]))
+
+
+def test_frames_of_pyarrow_have_a_query_column_too():
+    pyarrow = pytest.importorskip("pyarrow")
+    frame = event_log()[["query_id", "f1", "f2"]]
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    ranker = RegressionRanker().fit(table, event_log().click_grade)
+    assert (ranker.n_queries_, ranker.feature_names_in_.tolist()) == (6, ["f1", "f2"])
+    np.testing.assert_array_equal(ranker.predict(table), ranker.predict(frame))
+    for rows in (table, frame):
+        queries = Queries.from_arrays(rows, event_log().click_grade)
+        assert queries.feature_names == ("f1", "f2")
+        assert queries.qid.tolist() == frame.query_id.tolist()
+        with pytest.raises(DataError, match="the column 'query_id' of the features is one too"):
+            Queries.from_arrays(rows, qid=frame.query_id)
