@@ -60,7 +60,10 @@ class MinCostFlow(Problem):
     def _finite_capacity(self) -> ArrayLike:
         """The capacities, infinite ones replaced by what a cheapest flow needs at most: all supplies, and the
         capacities of the arcs of negative cost, round which a cheapest flow may circulate."""
-        capacity = np.asarray(self.capacity)
+        try:
+            capacity = np.asarray(self.capacity)
+        except ValueError:  # no array; `integers` says so
+            return self.capacity
         endless = np.isposinf(capacity) if capacity.dtype.kind == "f" else np.zeros(capacity.shape, dtype=bool)
         if not endless.any() or capacity.shape != self.cost.shape:
             return capacity

@@ -122,7 +122,10 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
 
 def sees_queries(spec: str | Callable[..., Loss]) -> bool:
     """Whether this is a factory with a parameter `queries`."""
-    return callable(spec) and "queries" in signature(spec).parameters
+    try:
+        return callable(spec) and "queries" in signature(spec).parameters
+    except ValueError:  # a builtin without a signature
+        return False
 
 
 def make_loss(factory: Callable[..., Loss], queries: Arrangement) -> Loss:
