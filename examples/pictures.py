@@ -44,9 +44,8 @@ def rounds(axes):
 def annealing(axes):
     ranker = SmoothRanker("nDCG@10").fit(SAMPLE.train)
     ranker.history_.plot(axes)
-    found = ranker.certificate_
-    rose = f"{found.start:.2f} to {found.measure:.2f}"
-    return f"A measure smoothed less and less: {ranker.n_iter_} steps, nDCG@10 from {rose}."
+    widths = ", ".join(f"{width:g}" for width in np.unique(ranker.history_.sigma)[::-1])
+    return f"A measure smoothed less and less: {ranker.n_iter_} steps at widths {widths}."
 
 
 def line(axes):

@@ -23,6 +23,7 @@ from formulations.problems.program import Program
 
 TRIES = 4  # maximum number of corrections of duals without a bound
 NEWTON_STEPS = 3  # corrections of the point of linearisation
+SHRINKS = (2.0**-44, 2.0**-36, 2.0**-28)  # by which duals are made smaller
 LITTLE = 1e-12  # of the terms of the objective, that reduced costs may lower the bound by
 MOST_DENSE = 2000  # variables of a component of the hessian whose curvature is worked out
 
@@ -178,6 +179,11 @@ class QuadraticProgram(Problem):
             if step is None or not np.isfinite(step).all():
                 break
             moved = moved - step
+        for part in SHRINKS:  # with rows of positive coefficients, smaller duals raise every reduced cost
+            if best > -np.inf or not np.isfinite(prices).all():
+                break
+            smaller = prices * (1.0 - part)
+            best, used = self._bound_at(smaller, z)[0], np.concatenate([smaller, z])
         for _ in range(TRIES):
             if best > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):
                 break

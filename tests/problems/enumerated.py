@@ -184,7 +184,7 @@ def check(tiny):
         return f"primal {proved.primal!r} is below the optimum {bound!r}", "", proved
     if proved.kind != ("global" if tiny.case[2] == "convex" else "stationary"):
         return f"kind {proved.kind}", "", proved
-    if proved.stop is Stop.GAP and proved.relative_gap > max(tiny.tol, 1e-12):
+    if proved.stop is Stop.GAP and proved.relative_gap > max(tiny.tol, 1e-12) and proved.gap > rounding:
         return "it stopped for a gap that is open", "", proved
     if proved.stop is Stop.STALLED and proved.gap > 1e-9 * abs(proved.primal) + 10 * rounding:
         return "", f"stalled at a gap of {proved.relative_gap:.1e}", proved

@@ -154,7 +154,7 @@ def test_a_thousand_documents():
     random = np.random.default_rng(11)
     for decay in ("power", "reciprocal"):
         answer = assert_scipy_agrees(drawn(random, 1000, 5, decay))
-        assert answer.algorithm[0] == "order ideals"
+        assert answer.algorithm[0] in ("order ideals", "assignment")
         assert answer.proved().bound[0] == pytest.approx(answer.value[0], abs=answer.problems[0].rounding)
 
 

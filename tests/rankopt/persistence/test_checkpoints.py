@@ -366,7 +366,7 @@ def test_what_it_says_of_its_own_w_is_recomputed(claim, bound, tmp_path):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bound", BOUNDS_hostile_checkpoints)
 def test_honest_standings_are_believed(method, bound, tmp_path):
-    ranker = begun(tmp_path, bound=bound, method=method, tol=1e-9, max_iter=8)
+    ranker = begun(tmp_path, bound=bound, method=method, tol=1e-9, max_iter=5)
     with pytest.warns(match="training stopped"):
         resumed, alone = clone(ranker).fit(X, Y, qid=QID), whole(ranker)
     assert_same(resumed, alone)

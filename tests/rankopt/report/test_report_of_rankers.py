@@ -204,7 +204,8 @@ def test_solvers_that_do_not_agree_are_not_said_to(trained):
     rankers, swapped, test = trained
     (pair, ranker), *_ = swapped.items()
     liar = LargeMarginRanker("nDCG@5", bound="convex", lam=1.0)
-    liar.certificate_ = replace(ranker.certificate_, value=ranker.certificate_.bound / 2)
+    low = ranker.certificate_.bound / 2
+    liar.certificate_ = replace(ranker.certificate_, value=low, bound=low / 2)
     liar.history_ = ranker.history_
     page = page_of_demo(rankers, {pair: ranker, ("other", "solver"): liar}, test, "rankopt demo")
     assert "They do not agree." in page
