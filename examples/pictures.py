@@ -52,8 +52,8 @@ def line(axes):
     ranker = DirectRanker("nDCG@10", init="ridge").fit(SAMPLE.train)
     ranker.coef_[0] += 0.4  # away from where the climb ended
     ranker.plot_line(0, axes=axes)
-    steps = len(axes.lines[0].get_xdata()) // 2
-    return f"A measure along one weight is a step function; the search stands in the best of {steps} intervals shown."
+    steps = round(len(axes.lines[0].get_xdata()) // 2, -2)
+    return f"A measure along one weight is a step function: the search finds the best of some {steps:,} intervals."
 
 
 def runs(axes):
@@ -67,7 +67,7 @@ def queries(axes):
     one, two = (evaluate(SAMPLE.test, ranker.predict(SAMPLE.test), "nDCG@10") for _, ranker in _two())
     found = compare(two, one)
     found.plot(axes)
-    return f"The same pair query by query: {found.difference:+.3f} on average, p = {found.p:.2f} by randomisation."
+    return f"The same pair query by query: {found.difference:+.2f} on average, p = {found.p:.1f} by randomisation."
 
 
 def quota(axes):
