@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from time import perf_counter
 from typing import Any, cast
@@ -28,7 +28,7 @@ from formulations.errors import (
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
-from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, installed_version
+from formulations.solvers import as_solver, default_solvers, get_solver, installed_version
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound
@@ -163,7 +163,7 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
     failures: list[str] = []
     refusals: list[str] = []
     loose: list[Solution] = []
-    for spec in _tried(problem, loose):
+    for spec in default_solvers(problem):
         try:
             left = replace(solve_options, time_limit=seconds_left())
             solution = _solve(problem, left.for_solver(get_solver(spec), strict=False), start, outward)
@@ -192,14 +192,6 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
             f"no installed solver accepts this {type(problem).__name__}; pass one of your own{reported}"
         )
     raise SolverError("every solver failed. " + "; ".join(failures))
-
-
-def _tried(problem: Problem, found: list[Solution]) -> Iterator[str]:
-    """The automatic solvers; as long as none found anything, all others that accept the problem."""
-    first = default_solvers(problem)
-    yield from first
-    if not found:
-        yield from (spec for spec in compatible_solvers(problem) if spec not in first)
 
 
 def _best_of(solutions: list[Solution]) -> Solution:

@@ -214,7 +214,7 @@ def warn_of_features(X: Any) -> None:
     names = column_names(X)
     if names is None:
         return
-    called = [name for name in names if name.lower() in (*USUAL["relevance"], *USUAL["document"])]
+    called = [str(name) for name in names if str(name).lower() in (*USUAL["relevance"], *USUAL["document"])]
     table = {str(name): as_array(X.column(name) if hasattr(X, "column_names") else X[name]) for name in names}
     numbers = {name: one for name, one in table.items() if isinstance(one, np.ndarray) and one.dtype.kind in "iu"}
     numbering, _ = _numbering(X, {name: one for name, one in numbers.items() if name not in called})

@@ -286,13 +286,3 @@ def test_least_squares_with_a_column_twice_and_no_rows_ends():
     free = np.full(2, np.inf)
     problem = QuadraticProgram(csr_array(np.ones((2, 2))), np.ones(2), csr_array((0, 2)), none, none, -free, free)
     assert solve(problem).value == pytest.approx(-0.5, abs=1e-6)
-
-
-def test_auto_goes_on_to_other_solvers_where_its_own_fail():
-    """A ratio of 1e9 in a row: 1 = x + 1e9 y at least, whose optimum is 1e-9."""
-    problem = LinearProgram(
-        [1.0, 1.0], csr_array([[1.0, 1e9]]), [1.0], [np.inf], [0.0, 0.0], [np.inf, np.inf], is_maximization=False
-    )
-    found = solve(problem)
-    assert found.value == pytest.approx(1e-9, abs=1e-12)
-    assert found.bound == pytest.approx(1e-9, abs=1e-12)
