@@ -13,6 +13,7 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
+from formulations.errors import CertificateError
 from rankopt.errors import OptionError
 from rankopt.measures.tied_ranking import query_of_row
 
@@ -96,6 +97,11 @@ def check_sign(loss: Any, value: Floats, scores: Floats) -> None:
     """Raise OptionError for values (m,) at these scores that are below 0, of a loss that claims to be nonnegative."""
     least = float(value.min(initial=0.0))
     if least < -NEGATIVE * (1.0 + float(np.abs(scores).max(initial=0.0))) and is_nonnegative(loss):
+        if hasattr(loss, "argmax"):  # of an oracle, whose best value is at least that of the reference
+            raise CertificateError(
+                f"nothing is proved: the loss-augmented argmax is below the reference by {-least:.6g}, so the argmax "
+                "solver returned a wrong ranking or value. Choose another argmax_solver."
+            )
         raise OptionError(
             f"{type(loss).__name__} must be nonnegative, as it declares; got the value {least:.6g}. Set the attribute "
             "is_nonnegative = False of the loss (or of its bound), or correct its values."
