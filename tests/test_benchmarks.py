@@ -94,11 +94,11 @@ def test_every_number_of_the_readme_is_printed_by_its_command(monkeypatch, capsy
 
     assert main(["accuracy", "normalization", "ohsumed"]) == 0
     printed = capsys.readouterr().out
-    told, measured = rows_of(NUMBERS), rows_of(printed)
-    assert len(told) == 8
+    stated, measured = rows_of(NUMBERS), rows_of(printed)
+    assert len(stated) == 8
     published = [row for name, row in measured.items() if "published" in name]
     assert len(published) == 7
-    for name, row in told.items():
+    for name, row in stated.items():
         for column, ((number, bold), (found, _)) in enumerate(zip(row, measured[name], strict=True)):
             best = max(one[column][0] for one in published)
             assert number == pytest.approx(found, abs=0.01), (name, column)

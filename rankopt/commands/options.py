@@ -181,8 +181,8 @@ class EstimatorCommand(click.Command):
         try:
             return super().invoke(ctx)
         except OptionError as error:
-            name, message = re.fullmatch(r"(\w*)(.*)", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
-            option = options_of(self._estimator(ctx)).get(name)
+            message = re.sub(r"^\w*", "", str(error))
+            option = options_of(self._estimator(ctx)).get(str(error).removesuffix(message))
             if option is None:
                 raise
             raise OptionError(f"{option.opts[0]}{message}") from error

@@ -101,20 +101,9 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
 
 
-def read_queries(
-    ranker: Fitted,
-    X: Any,
-    y: Any,
-    *,
-    qid: Any,
-    group: Any,
-    attributes: Any = None,
-    reset: bool,
-    labels: bool = True,
-) -> Queries:
-    """`as_queries`, grouped, the features normalised by the ranker's `normalize`."""
-    queries = as_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=reset, labels=labels)
-    return normalised(ranker, queries.grouped())
+def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
+    """`as_queries` with the same arguments, grouped, the features normalised by the ranker's `normalize`."""
+    return normalised(ranker, as_queries(ranker, X, y, **passed).grouped())
 
 
 def as_queries(

@@ -65,7 +65,10 @@ class Model:
 def drawn(seed, ranges=True, offset=True):
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(2, 7)), int(rng.integers(1, 6))
-    eighths = lambda *shape: rng.integers(1, 80, shape) * rng.choice([-0.125, 0.125], shape)  # noqa: E731
+
+    def eighths(*shape):
+        return rng.integers(1, 80, shape) * rng.choice([-0.125, 0.125], shape)
+
     matrix = eighths(m, n) * (rng.random((m, n)) < 0.5)
     matrix[np.arange(m), rng.integers(0, n, m)] = 1.0
     matrix[rng.integers(0, m, n), np.arange(n)] = 2.0

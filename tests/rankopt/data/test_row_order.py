@@ -258,9 +258,9 @@ def test_a_score_under_a_quota_does_not_depend_on_the_order_of_rows(sorted_by):
                 for p in (np.arange(n * m), order)
             ]
         assert values[0] == pytest.approx(values[1], abs=1e-12)
-        told = [str(one.message) for one in caught if one.category is TiedDocumentsWarning]
-        assert len(told) == (2 if measure in ("AP", "RR") else 0)
-        assert all("4 of 4 queries" in text and "standard error" in text for text in told)
+        messages = [str(one.message) for one in caught if one.category is TiedDocumentsWarning]
+        assert len(messages) == (2 if measure in ("AP", "RR") else 0)
+        assert all("4 of 4 queries" in text and "standard error" in text for text in messages)
 
 
 def test_regret_under_constraints_does_not_depend_on_the_order_of_rows():
