@@ -94,13 +94,15 @@ NEGATIVE = 1e-9  # a value further below 0 than this, in units of the scores, is
 
 
 def check_sign(loss: Any, value: Floats, scores: Floats) -> None:
-    """Raise OptionError for values (m,) at these scores that are below 0, of a loss that claims to be nonnegative."""
+    """Raise OptionError for values (m,) at these scores that are below 0, of a loss that claims to be nonnegative;
+    CertificateError for a margin loss, whose argmax may be at fault."""
     least = float(value.min(initial=0.0))
     if least < -NEGATIVE * (1.0 + float(np.abs(scores).max(initial=0.0))) and is_nonnegative(loss):
-        if hasattr(loss, "argmax"):  # of an oracle, whose best value is at least that of the reference
+        if hasattr(loss, "argmax"):  # whose best value is at least that of the reference
             raise CertificateError(
-                f"nothing is proved: the loss-augmented argmax is below the reference by {-least:.6g}, so the argmax "
-                "solver returned a wrong ranking or value. Choose another argmax_solver."
+                f"nothing is proved: a margin loss is {least:.6g}. Either the argmax solver returned a wrong ranking "
+                "or value (choose another argmax_solver), or a bound of your own can be negative (set its attribute "
+                "is_nonnegative = False)."
             )
         raise OptionError(
             f"{type(loss).__name__} must be nonnegative, as it declares; got the value {least:.6g}. Set the attribute "
