@@ -170,6 +170,28 @@ def peers(run: Run) -> None:
         row(label, *(f"{(a - b).mean():+.4f} (p {p_value(a, b)})" if (a != b).any() else "0" for a, b in pairs))
 
 
+@case(data=True, packages=["lightgbm"])
+def readme(run: Run) -> None:
+    """The table of README: ridge, LargeMarginRanker and LightGBM with default settings, nDCG@10 on three sets."""
+    names = run.chosen(("MQ2008", "OHSUMED", "MSLR zscore"))
+    learners = {
+        "ridge (scikit-learn)": ridge,
+        "LargeMarginRanker": LINEAR["LargeMarginRanker"],
+        "LightGBM lambdarank": TREES["lambdarank"],
+    }
+    both = {(label, name): test_values(run, name, learners, label) for label in learners for name in names}
+    found = {key: values[MEASURES.index("nDCG@10")] for key, (values, _) in both.items()}
+    row = table("nDCG@10", *(f"{name} ({found['LightGBM lambdarank', name].size})" for name in names), "seconds")
+    for label in learners:
+        values = [found[label, name] for name in names]
+        cells = [f"{own.mean():.3f} ± {own.std(ddof=1) / np.sqrt(own.size):.3f}" for own in values]
+        ratio = mean(both[label, name][1] / both["LightGBM lambdarank", name][1] for name in names)
+        row(label, *cells, f"{ratio:.2g}")
+    for label in ("ridge (scikit-learn)", "LightGBM lambdarank"):
+        marks = [p_value(found["LargeMarginRanker", name], found[label, name]) for name in names]
+        print(f"p of LargeMarginRanker against {label}: {', '.join(marks)}")
+
+
 @case()
 def few_queries(run: Run) -> None:
     """Linear rankers with 13, 50, 100 and 300 training queries drawn without replacement."""

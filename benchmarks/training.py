@@ -384,36 +384,3 @@ def first_result(run: Run) -> None:
                 found.append([child_seconds([sys.executable, *arguments], folder, **set_up)[0] for _ in range(2)])
         cold, warm = np.min(found, axis=0)
         row(name, f"{cold:.1f}", f"{warm:.1f}", f"{cold / warm:.2f}")
-
-
-@case()
-def first_day(run: Run) -> None:
-    """The sections of docs/walks.md in an empty folder without compiled kernels, then once more; `--output PYTHON`.
-
-    PYTHON is that of an environment into which rankopt, LightGBM and pandas were installed; default: this one."""
-    page, python = ROOT / "docs/walks.md", str(Path(run.output or sys.executable).absolute())
-    fence = re.compile(r"^```(\w+)(?: title=\"(.*?)\")?\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-    row = table("section", "first: processor", "clock", "again: processor", "clock")
-    for section in page.read_text(encoding="utf-8").split("\n## ")[1 : run.size(None, 2)]:
-        name, _, text = section.partition("\n")
-        blocks = [block for block in fence.findall(text) if block[0] != "text"]
-        if name.startswith("A nightly job"):
-            blocks = [("sh", "", f"{python} {ROOT / 'examples/nightly.py'}")]
-        if not blocks:
-            continue
-        with tempfile.TemporaryDirectory() as home:
-            path = os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])
-            set_up = {"PATH": path, "HOME": home, "NUMBA_CACHE_DIR": f"{home}/kernels"}
-            set_up["PYTHONPATH"] = "" if run.output else str(ROOT)
-            cells = []
-            for turn in ("first", "again"):
-                folder, seconds = Path(home, turn), np.zeros(2)
-                folder.mkdir()
-                for language, title, code in blocks:
-                    if title:
-                        (folder / title).write_text(code, encoding="utf-8")
-                        continue
-                    words = [python, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
-                    seconds += child_seconds([*words, code], str(folder), **set_up)
-                cells += [f"{value:.1f}" for value in seconds]
-        row(name, *cells)

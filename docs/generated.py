@@ -1,15 +1,14 @@
-"""Pages that mkdocs makes from the packages themselves, so that nothing stands twice: the gallery and the API."""
+"""Parts of pages that mkdocs generates: the API and the architecture from docstrings, the changelog, benchmarks/."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 
 import formulations
 import rankopt
@@ -50,39 +49,43 @@ TABLES = {
 """For each page of the API its parts: heading, module, and the table that lists them (None: what `__all__` names)."""
 
 
-def on_config(config: Any) -> Any:
-    """The navigation of the formulations: a page for each problem of the gallery."""
-    for entry in config.nav or []:
-        if "Formulations" in entry:
-            entry["Formulations"] += [{name: f"formulations/{name}.md"} for name in formulations.GALLERY]
-    return config
-
-
 def on_post_page(output: str, page: Any, config: Any) -> str:
     """The theme's search is a dialog without a name: screen readers hear one."""
     nameless = 'data-md-component="search" role="dialog"'
     return output.replace(nameless, nameless + ' aria-label="Search"')
 
 
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+MARK = re.compile(r"^<!-- generated: (\w+)(?: (\w+))? -->$", flags=re.MULTILINE)
+OUTSIDE = re.compile(r"\]\(((?:\.\./)*)\.\./benchmarks/")
+"""Links that leave the folder docs, for pages that the site has one folder higher."""
+
+
 def on_files(files: Files, config: Any) -> Files:
-    """Add the generated pages to those of the folder."""
-    pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "architecture.md": architecture}
-    pages["api/command-line.md"] = command_line
-    pages |= {f"formulations/{name}.md": (lambda name=name: formulation(name)) for name in formulations.GALLERY}
-    pages |= {f"api/{package}.md": (lambda package=package: api(package)) for package in TABLES}
-    for path, write in pages.items():
-        files.append(File.generated(config, path, content=write()))
+    """Add the pages of benchmarks/, which the navigation does not list."""
+    for path in sorted(BENCHMARKS.glob("*.md")):
+        text = path.read_text(encoding="utf-8").replace("](../docs/", "](../")
+        page = File.generated(config, f"benchmarks/{path.name}", content=text)
+        page.inclusion = InclusionLevel.NOT_IN_NAV
+        files.append(page)
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Fill in what is generated; links to benchmarks/ lead to the pages of the site."""
+    writers = {"architecture": architecture, "api": api, "commands": command_line, "changelog": changelog}
+    markdown = MARK.sub(lambda found: writers[found[1]](*filter(None, found.groups()[1:])), markdown)
+    return OUTSIDE.sub(r"](\1benchmarks/", markdown)
+
+
+def changelog() -> str:
+    """CHANGELOG.md without its heading."""
+    return (BENCHMARKS.parent / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2]
 
 
 def architecture() -> str:
     """The folders of both packages in the order in which they may import each other, and what each file holds."""
-    parts = [
-        "# Architecture",
-        "Two packages, one direction: `rankopt` imports `formulations`, never the reverse. Each folder is listed after "
-        "all that it may import, and no files import each other in a circle; a test checks both. Each folder shows its "
-        "docstring, then its files, each with the first sentences of its docstring.",
-    ]
+    parts = []
     for package in (formulations, rankopt):
         parts += [f"## {package.__name__}", plain(first_paragraph(package))]
         root = Path(package.__file__ or "").parent
@@ -107,34 +110,24 @@ def first_paragraph(module: Any) -> str:
     return (inspect.getdoc(module) or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def gallery() -> str:
-    """All problems, each in a line."""
-    rows = [
-        f"| [`{name}`]({name}.md) | {plain(first_line(load(place)))} |" for name, place in formulations.GALLERY.items()
-    ]
-    return "\n".join(
-        ["# Formulations", "", plain(formulations.__doc__ or "", code=True), "", "| name | what |", "|---|---|", *rows]
-    )
-
-
-def formulation(name: str) -> str:
-    """One problem: its statement and example, and how it is called."""
-    parts = [f"# {name}", *described(name, load(formulations.GALLERY[name]))]
-    return "\n\n".join(parts) + "\n"
-
-
 def api(package: str) -> str:
-    """The tables of a package: what is in each, with what its docstring begins with, and below it each in full."""
-    parts = [f"# {package}", plain(inspect.getdoc(import_module(package)) or "", code=True)]
-    full: dict[str, list[str]] = {}
+    """The tables of a package: the first sentence on each name, and below them each in full, by mkdocstrings."""
+    parts = []
+    full: dict[str, tuple[str, Any]] = {}  # by path: two tables may use one name
     for heading, module, table in TABLES[package]:
         entries = listed(module, table)
-        rows = [f"| [`{name}`](#{anchor(name)}) | {plain(first_line(thing))} |" for name, thing in entries.items()]
+        rows = [f"| [`{name}`](#{place}) | {plain(first_line(thing))} |" for name, (place, thing) in entries.items()]
         parts += [f"## {heading}", f"`{module}`", "\n".join(["| name | what |", "|---|---|", *rows])]
-        full |= {name: described(name, thing) for name, thing in entries.items() if name not in full}
-    parts += ["## Each in full"]
-    for name, lines in sorted(full.items()):
-        parts += [f"### `{name}` {{ #{anchor(name)} }}", *lines]
+        full |= {place: (name, thing) for name, (place, thing) in entries.items() if place not in full}
+    parts += ["## Reference"]
+    for place, (name, thing) in sorted(full.items(), key=lambda entry: entry[1][0].lower()):
+        if isinstance(thing, type) or inspect.isfunction(thing):
+            parts += [f"::: {place}"]
+        else:  # an instance: the docstring of its class
+            parts += [
+                f"### `{name}` {{ #{place} }}",
+                plain(inspect.getdoc(type(thing)) or "", code=True),
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -142,7 +135,7 @@ def command_line() -> str:
     """What each command says of itself under `--help`."""
     import click
 
-    parts = ["# Command line"]
+    parts = []
     for name, (place, _) in COMMANDS.items():
         command = load(place)
         context = click.Context(command, info_name=f"rankopt {name}", terminal_width=110, max_content_width=110)
@@ -150,31 +143,16 @@ def command_line() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def listed(module: str, table: str | None) -> Mapping[str, Any]:
-    """What a table names, loaded."""
+def listed(module: str, table: str | None) -> dict[str, tuple[str, Any]]:
+    """What a table names: the path of its definition, and the thing."""
     home = import_module(module)
-    if table is None:
-        return {name: getattr(home, name) for name in home.__all__}
-    return {name: load(place) for name, place in getattr(home, table).items()}
-
-
-def described(name: str, thing: Any) -> list[str]:
-    """How a thing is called, and its docstring as it stands."""
-    parts = []
-    if callable(thing) and not isinstance(thing, type) and not inspect.isfunction(thing):
-        thing = type(thing)  # a measure is a value: its family tells more
-    elif callable(thing) and not (isinstance(thing, type) and issubclass(thing, BaseException)):
-        parts.append(f"```python\n{name}{arguments(thing)}\n```")
-    return [*parts, plain(inspect.getdoc(thing) or "", code=True)]
-
-
-def arguments(thing: Any) -> str:
-    """The names of the arguments and their defaults; the docstring says what they are."""
-    bare = inspect.Parameter.empty
-    found = inspect.signature(thing)
-    named = [one.replace(annotation=bare) for one in found.parameters.values()]
-    text = str(found.replace(parameters=named, return_annotation=bare))
-    return re.sub(r"<(?:function|class) '?([\w.<>]+)'?(?: at 0x[0-9a-f]+)?>", r"\1", text)
+    places = {name: f"{module}:{name}" for name in home.__all__} if table is None else getattr(home, table)
+    things = {name: load(place) for name, place in places.items()}
+    defined = {
+        name: getattr(thing, "__module__", "") + "." + getattr(thing, "__qualname__", name)
+        for name, thing in things.items()
+    }
+    return {name: (defined[name], thing) for name, thing in things.items()}
 
 
 def first_line(thing: Any) -> str:
@@ -192,8 +170,6 @@ def plain(text: str, code: bool = False) -> str:
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick was cut off
         return plain(text.replace("`", ""))
-    return "`".join(part if i % 2 else re.sub(r"([\\*_{}\[\]<>|#])", r"\\\1", part) for i, part in enumerate(parts))
-
-
-def anchor(name: str) -> str:
-    return f"entry-{name}"
+    safe = [re.sub(r"([\\*_{}\[\]|#])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    parts[::2] = safe
+    return "`".join(parts)

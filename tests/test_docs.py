@@ -13,9 +13,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree import ElementTree
 
-import matplotlib
 import pytest
 from problems.command import called
 from problems.printed import NUMBER, difference
@@ -137,7 +135,7 @@ def test_every_block_is_of_a_kind_that_is_run_or_checked():
 def test_numbers_that_vary_stand_below_where_they_are_listed():
     for page in PAGES:
         marked = [block for block in blocks(page) if block.varies]
-        assert len(marked) == page.read_text(encoding="utf-8").count("<!--"), page
+        assert len(marked) == page.read_text(encoding="utf-8").count("<!-- varies"), page
         for block in marked:
             assert block.language == "text", block
             assert set(block.varies) <= set(NUMBER.findall(block.text)), block
@@ -225,8 +223,8 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DO
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[f"block {i}" for i in range(len(BLOCKS))])
-def test_block_runs(block):
-    matplotlib.use("Agg")
+def test_block_runs(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {})
 
 
@@ -234,36 +232,45 @@ def test_the_two_commands_stand_alone():
     assert len(re.findall(r"^pip install .* && .*$", README, flags=re.MULTILINE)) == 2
 
 
-# The gallery shows every picture that the example draws, with what it says of it, and nothing else.
+# Links lead to files of the repository, and pages stay short.
 
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+WRITTEN = [*ROOT.glob("*.md"), *PAGES, *(ROOT / "benchmarks").glob("*.md")]
+HEADING = re.compile(r"^#+ (.*?)(?: \{.*\})?$", flags=re.MULTILINE)
 
 
-@pytest.mark.study
-def test_every_picture_is_drawn_and_shown_with_its_finding(tmp_path):
-    command = [sys.executable, "-W", "error", str(ROOT / "examples/pictures.py"), str(tmp_path / "made/here")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
-    drawn = {path.stem for path in (tmp_path / "made/here").glob("*.svg")}
-    assert drawn == set(said) == {path.stem for path in (ROOT / "docs/images/gallery").glob("*.svg")}
-    assert set(re.findall(r"!\[[^\]]+\]\(images/gallery/(\w+)\.svg\)", PAGE)) == drawn
-    for name, finding in said.items():
-        card = PAGE[PAGE.index(f"images/gallery/{name}.svg") :].split("-   [!")[0]
-        assert finding in card, f"{name} says {finding!r}"
-        assert f"`{name}`" in card
-        for folder in (tmp_path / "made/here", ROOT / "docs/images/gallery"):
-            assert ElementTree.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
+def anchors(page):
+    headings = HEADING.findall(
+        re.sub("^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def test_pictures_have_words_for_who_cannot_see_them():
-    pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", PAGE)
-    assert len(pictures) == len({file for _, file in pictures})
-    for told, file in pictures:
-        assert len(told.split()) >= 4, file
-        assert (ROOT / "docs" / file).is_file()
+def test_links_lead_to_files_and_headings():
+    """On disk; the strict build checks the site."""
+    missing = []
+    for page in WRITTEN:
+        text = re.sub("^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            target, _, heading = link.partition("#")
+            place = page.parent / target if target else page
+            if not link.startswith("https://") and not (place.exists() and (not heading or heading in anchors(place))):
+                missing.append(f"{page.relative_to(ROOT)}: {link}")
+    assert missing == []
+
+
+def test_readme_and_documentation_stay_short():
+    assert len(README.splitlines()) <= 120
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in PAGES) <= 25_000
+    entries = re.findall(r"^ +- [^:]+: \S+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert 10 < len(entries) <= 18
+
+
+def test_pictures_have_an_alternative_text():
+    for page in PAGES:
+        for words, file in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert len(words.split()) >= 4, file
 
 
 # The glossary names what exists.

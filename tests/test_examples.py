@@ -36,7 +36,6 @@ LONG = (*STARTS, "price_of_a_quota", "grid_search")
 """Examples that take more than a second."""
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-EXAMPLES = [path for path in EXAMPLES if path.stem != "pictures"]  # tests/test_docs.py runs it
 EACH = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 
 

@@ -372,6 +372,19 @@ class Queries(CompactReprMixin):
         object.__setattr__(made, "_unread", unchanged and self._unread)
         return made
 
+    def to_frame(self) -> Any:
+        """The pandas DataFrame that `read_table` reads back: columns qid, relevance and docid where known, the features
+        by name (x1, x2, ... without names), the attributes. Sparse features become dense. A row per document.
+
+        `read_table` takes numeric columns for features: name numeric attributes in its attributes=."""
+        import pandas
+
+        names = self.feature_names or tuple(f"x{column}" for column in range(1, self.n_features + 1))
+        dense = self.features if isinstance(self.features, np.ndarray) else self.features.toarray()
+        known = {"qid": self.qid, "relevance": self.relevance, "docid": self.document_ids}
+        first = pandas.DataFrame({name: values for name, values in known.items() if values is not None})
+        return first.join(pandas.DataFrame(dense, columns=list(names))).assign(**self.attributes)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy cannot be pickled, and arrays come back writable: build anew instead.
         values = [getattr(self, one.name) for one in fields(self) if one.init]

@@ -101,7 +101,8 @@ def queries_of_frame(
         usual = ", ".join(QUERY_COLUMNS)
         raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
     values = {name: column_of(frame, name, where) for name in names}
-    left = [name for name in names if name not in roles.values()]
+    words = None if attributes is None else [*each("attributes", attributes, DataError)]
+    left = [name for name in names if name not in roles.values() and name not in (words or ())]
     if relevance == "auto" and roles["relevance"] is None:
         raise DataError(_no_grades(where, {name: values[name] for name in left}))
     if features is None:
@@ -116,9 +117,9 @@ def queries_of_frame(
         if features is None
         else [*each("features", features, DataError)]
     )
-    words = [name for name in left if holds[name] != "numbers" and name not in numeric]
-    words = words if attributes is None else [*each("attributes", attributes, DataError)]
-    odd = next((name for name in words if attributes is None and holds[name] != "text"), None)
+    others = [name for name in left if holds[name] != "numbers" and name not in numeric]
+    odd = next((name for name in others if words is None and holds[name] != "text"), None)
+    words = others if words is None else words
     if odd is not None:
         raise DataError(
             f"column {odd!r} of {where} contains {holds[odd]}, which is neither a feature nor a label; encode it as "

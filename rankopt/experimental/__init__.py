@@ -1,6 +1,6 @@
 """Algorithms of the papers that were measured not to help. Nothing else in rankopt imports this package.
 
-docs/experimental.md has the measurements. Names and results may change without notice.
+docs/results.md has the measurements. Names and results may change without notice.
 """
 
 from typing import TYPE_CHECKING

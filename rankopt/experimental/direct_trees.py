@@ -84,7 +84,7 @@ class DirectBoostedRanker(Ranker):
 
     References
     ----------
-    docs/experimental.md has the measurements: below MART with as many trees in winning numbers.
+    docs/results.md has the measurements: below MART with as many trees in winning numbers.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (

@@ -131,7 +131,7 @@ class DirectRanker(LinearRanker):
     **Start here**
 
     measure : default "nDCG@10"
-        A measure of `rankopt.measures` or its notation, or a custom one (see `docs/adding.md`).
+        A measure of `rankopt.measures` or its notation, or a custom one (see `docs/extend.md`).
     init : default "smooth"
         The start: "smooth" (`SmoothRanker(measure)`, or nDCG@10 if the measure cannot be smoothed on these
         queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
 
 from rankopt.cli import rankopt as main
-from rankopt.data import Queries, read_attributes, read_table
+from rankopt.data import Queries, load_sample, read_attributes, read_table
 from rankopt.errors import ColumnWarning, DataError, RankoptError
 from rankopt.rankers import RegressionRanker, load_model
 
@@ -47,6 +48,41 @@ def same(found):
 @pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
 def test_frames(package):
     same(read_table(held_by(package)))
+
+
+@pytest.mark.parametrize("name", ["les-miserables", "digits"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_frame_of_queries_reads_back_equal(name, shuffled):
+    queries = load_sample(name).train
+    if shuffled:
+        order = np.random.default_rng(0).permutation(queries.n_documents)
+        queries = read_table(queries.to_frame().iloc[order], attributes=queries.attributes)
+    again = read_table(queries.to_frame(), attributes=queries.attributes)
+    for field in ("features", "relevance", "qid", "rows", "offsets"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(queries, field))
+    assert again.document_ids == queries.document_ids
+    assert list(again.attributes) == list(queries.attributes)
+    unnamed = Queries.from_arrays(csr_array([[0.0, 2.0], [1.0, 0.0]]), qid=["a", "b"]).to_frame()
+    assert unnamed.to_dict("list") == {"qid": ["a", "b"], "x1": [0.0, 1.0], "x2": [2.0, 0.0]}
+
+
+@pytest.mark.parametrize("name", ["les-miserables", "digits"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_frame_of_queries_reads_back_equal(name, shuffled):
+    queries = load_sample(name).train
+    if shuffled:
+        order = np.random.default_rng(0).permutation(queries.n_documents)
+        queries = read_table(queries.to_frame().iloc[order], attributes=queries.attributes)
+    again = read_table(queries.to_frame(), attributes=queries.attributes)
+    for field in ("features", "relevance", "qid", "rows", "offsets"):
+        assert_array_equal(getattr(again, field), getattr(queries, field))
+    assert again.document_ids == queries.document_ids
+    assert list(again.attributes) == list(queries.attributes)
+
+
+def test_a_frame_names_unnamed_and_sparse_features():
+    frame = Queries.from_arrays(csr_array([[0.0, 2.0], [1.0, 0.0]]), qid=["a", "b"]).to_frame()
+    assert frame.to_dict("list") == {"qid": ["a", "b"], "x1": [0.0, 1.0], "x2": [2.0, 0.0]}
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather", "csv", "csv.gz"])
