@@ -92,7 +92,7 @@ def printed_here(line):
     return done.stdout
 
 
-LONG = {"types.md", "walks.md", "adding.md", "direct.md", "swap.md", "beyond-linear.md", "verify.md", "explain.md"}
+LONG = {"types.md", "walks.md", "extend.md", "direct.md", "solvers.md", "beyond-linear.md", "explain.md"}
 """Pages that run whole walks, all checks or a type checker, of which each is tested elsewhere too."""
 
 COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
