@@ -39,6 +39,9 @@ OURS = re.compile(r"rankopt [^|<>&;$`\\]*")
 
 NEEDS = {
     "expectations.md": ("lightgbm", "pandas", "pyarrow"),
+    "guide/constraints.md": ("pandas",),
+    "guide/integrality.md": ("pandas",),
+    "guide/solvers.md": ("pandas",),
     "tutorials/boosting.md": ("lightgbm",),
     "tutorials/serving.md": ("onnxruntime",),
     "tutorials/torch.md": ("torch",),
