@@ -35,15 +35,11 @@ OURS = re.compile(r"rankopt [^|<>&;$`\\]*")
 """A line of shell that is one command of ours, and nothing of the shell's."""
 
 NEEDS = {
-    "expectations.md": ("lightgbm", "pandas", "pyarrow"),
     "guide/constraints.md": ("pandas", "pyarrow"),
     "guide/integrality.md": ("pandas",),
+    "guide/serve.md": ("onnxruntime",),
     "guide/solvers.md": ("pandas",),
-    "tutorials/boosting.md": ("lightgbm",),
-    "tutorials/serving.md": ("onnxruntime",),
-    "tutorials/torch.md": ("torch",),
-    "types.md": ("mypy",),
-    "walks.md": ("lightgbm",),
+    "guide/train.md": ("lightgbm", "pyarrow", "pyterrier"),
 }
 """Packages of extras that the blocks of a page need."""
 
@@ -92,8 +88,8 @@ def printed_here(line):
     return done.stdout
 
 
-LONG = {"types.md", "walks.md", "extend.md", "direct.md", "solvers.md", "beyond-linear.md", "explain.md"}
-"""Pages that run whole walks, all checks or a type checker, of which each is tested elsewhere too."""
+LONG = {"extend.md", "solvers.md"}
+"""Slow pages, of which each part is tested elsewhere too."""
 
 COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
 
