@@ -59,22 +59,6 @@ def test_a_frame_of_queries_reads_back_equal(name, shuffled):
         queries = read_table(queries.to_frame().iloc[order], attributes=queries.attributes)
     again = read_table(queries.to_frame(), attributes=queries.attributes)
     for field in ("features", "relevance", "qid", "rows", "offsets"):
-        np.testing.assert_array_equal(getattr(again, field), getattr(queries, field))
-    assert again.document_ids == queries.document_ids
-    assert list(again.attributes) == list(queries.attributes)
-    unnamed = Queries.from_arrays(csr_array([[0.0, 2.0], [1.0, 0.0]]), qid=["a", "b"]).to_frame()
-    assert unnamed.to_dict("list") == {"qid": ["a", "b"], "x1": [0.0, 1.0], "x2": [2.0, 0.0]}
-
-
-@pytest.mark.parametrize("name", ["les-miserables", "digits"])
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_a_frame_of_queries_reads_back_equal(name, shuffled):
-    queries = load_sample(name).train
-    if shuffled:
-        order = np.random.default_rng(0).permutation(queries.n_documents)
-        queries = read_table(queries.to_frame().iloc[order], attributes=queries.attributes)
-    again = read_table(queries.to_frame(), attributes=queries.attributes)
-    for field in ("features", "relevance", "qid", "rows", "offsets"):
         assert_array_equal(getattr(again, field), getattr(queries, field))
     assert again.document_ids == queries.document_ids
     assert list(again.attributes) == list(queries.attributes)
