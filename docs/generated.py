@@ -49,6 +49,15 @@ TABLES = {
 """For each page of the API its parts: heading, module, and the table that lists them (None: what `__all__` names)."""
 
 
+GROUP = re.compile(r"<tr class=\"doc-section-item\">\s*<td>\s*<code>\*\*(\w+).*?</tr>", flags=re.DOTALL)
+GROUPS = {"Start": "Start here", "Model": "Model", "Solver": "Solver", "Run": "Run"}
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Headings between parameters, which mkdocstrings takes for parameters, become rows of their own."""
+    return GROUP.sub(lambda found: f'<tr><td colspan="4"><strong>{GROUPS[found[1]]}</strong></td></tr>', html)
+
+
 def on_post_page(output: str, page: Any, config: Any) -> str:
     """The theme's search is a dialog without a name: screen readers hear one."""
     nameless = 'data-md-component="search" role="dialog"'
