@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import check_type, each
-from formulations.errors import UnknownSolverError
+from formulations.errors import InvalidSolutionError, UnknownSolverError
+from formulations.problems.assignment import OrderProblem
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.solver import Solver, SolverResult
 
@@ -49,7 +50,42 @@ class FunctionSolver:
             claims = {"reported_value": float(answer.value), "reported_bound": float(answer.bound)}
             details = {**answer.details, **claims, "reported_status": answer.status.name}
             return SolverResult(answer.x, answer.y, answer.message, details)
-        return SolverResult(answer) if isinstance(answer, np.ndarray) else answer  # `solve` checks the type
+        if isinstance(answer, SolverResult):
+            return answer
+        return SolverResult(order_from(answer, problem) if isinstance(problem, OrderProblem) else point_from(answer))
+
+
+def point_from(answer: Any) -> NDArray[Any]:
+    """The answer as an array of numbers."""
+    try:
+        point = np.asarray(answer)
+    except ValueError:
+        point = np.asarray(None)
+    if point.dtype.kind not in "biuf" or not point.ndim:
+        raise InvalidSolutionError(
+            f"a solver function must return an array of numbers, a SolverResult or a Solution; got {answer!r:.80}."
+        )
+    return point.astype(np.int64) if point.dtype.kind == "b" else point
+
+
+def order_from(answer: Any, problem: OrderProblem) -> NDArray[Any]:
+    """The document at each position, from such an order, a 0/1 matrix (positions, documents), or a pair
+    (rows, columns) as `scipy.optimize.linear_sum_assignment` returns it."""
+    k, n = problem.positions, problem.documents
+    if isinstance(answer, tuple) and len(answer) == 2 and all(np.shape(one) == (k,) for one in answer):
+        rows, columns = map(point_from, answer)
+        if (np.sort(rows) == np.arange(k)).all():
+            return columns[np.argsort(rows)]
+    point = point_from(answer)
+    if point.shape == (k, n) and ((point == 0) | (point == 1)).all() and (point.sum(axis=1) == 1).all():
+        return point.argmax(axis=1)
+    if point.shape == (k,) and (point == np.floor(point)).all():
+        return point.astype(np.int64)
+    raise InvalidSolutionError(
+        f"for {k} positions and {n} documents a solver function must return the document at each position, shape "
+        f"({k},), a 0/1 matrix of shape ({k}, {n}) with one 1 in each row, or a pair (rows, columns) of shape ({k},); "
+        f"got {answer!r:.80}."
+    )
 
 
 def function_solver(
@@ -63,8 +99,8 @@ def function_solver(
     """A function as a solver, accepted wherever a solver is: `solve`, rankers, `SolverSwap`.
 
     Args:
-        function: maps a problem to a point (for rankings the document at each position), a `SolverResult(x, y)` with
-            duals, or a `Solution`. Value, feasibility and bound are recomputed; without duals the bound is recovered
+        function: maps a problem to a point, a `SolverResult(x, y)` with duals, or a `Solution`. The point of a ranking
+            or an assignment is the document at each position, a 0/1 matrix, or a pair (rows, columns). Value, feasibility and bound are recomputed; without duals the bound is recovered
             from the point.
         accepts: the problem classes that the function accepts; bridges restate others, such as a ranking as an
             `Assignment` or a `LinearProgram`, and map the answer back.

@@ -431,6 +431,35 @@ def test_what_goes_wrong_has_a_name():
         function_solver(honest, accepts=())
 
 
+def as_matrix(problem):
+    return np.eye(problem.documents)[matched(problem)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        as_matrix,
+        lambda problem: as_matrix(problem).astype(bool),
+        lambda problem: matched(problem).tolist(),
+        lambda problem: matched(problem).astype(float),
+        lambda problem: linear_sum_assignment(problem.masked_profit(), maximize=True),
+        lambda problem: tuple(part[::-1] for part in linear_sum_assignment(problem.masked_profit(), maximize=True)),
+    ],
+)
+def test_an_order_may_be_a_matrix_a_list_or_a_pair(function):
+    for seed in range(5):
+        problem = formulations.matching(np.random.default_rng(seed).normal(size=(3, 5)))
+        solution = solve(problem, function_solver(function, accepts=Assignment, name="own"))
+        assert solution.order.tolist() == solve(problem, "scipy").order.tolist()
+
+
+@pytest.mark.parametrize("wrong", [np.eye(3), np.ones((2, 3)), np.array([0.5, 1.0]), [0, 1, 2], ([0, 0], [1, 2])])
+def test_an_answer_of_another_shape_names_the_shapes_that_are_accepted(wrong):
+    problem = formulations.matching([[3.0, 1.0, 2.0], [2.0, 2.5, 1.0]])
+    with pytest.raises(InvalidSolutionError, match=r"shape \(2,\), a 0/1 matrix of shape \(2, 3\)"):
+        solve(problem, function_solver(lambda problem: wrong, accepts=Assignment, name="wrong"))
+
+
 def test_a_function_may_decline():
     solver = function_solver(
         matched, accepts=Assignment, rejects=lambda problem: "too large" if problem.documents > 2 else None
