@@ -75,7 +75,7 @@ def order_from(answer: Any, problem: OrderProblem) -> NDArray[Any]:
     if isinstance(answer, tuple) and len(answer) == 2 and all(np.shape(one) == (k,) for one in answer):
         rows, columns = map(point_from, answer)
         if (np.sort(rows) == np.arange(k)).all():
-            return columns[np.argsort(rows)]
+            return np.asarray(columns[np.argsort(rows)])
     point = point_from(answer)
     if point.shape == (k, n) and ((point == 0) | (point == 1)).all() and (point.sum(axis=1) == 1).all():
         return point.argmax(axis=1)
@@ -100,8 +100,8 @@ def function_solver(
 
     Args:
         function: maps a problem to a point, a `SolverResult(x, y)` with duals, or a `Solution`. The point of a ranking
-            or an assignment is the document at each position, a 0/1 matrix, or a pair (rows, columns). Value, feasibility and bound are recomputed; without duals the bound is recovered
-            from the point.
+            or an assignment is the document at each position, a 0/1 matrix, or a pair (rows, columns). Value,
+            feasibility and bound are recomputed; without duals the bound is recovered from the point.
         accepts: the problem classes that the function accepts; bridges restate others, such as a ranking as an
             `Assignment` or a `LinearProgram`, and map the answer back.
         name: its name in results, after "own:"; by default the function's name.
