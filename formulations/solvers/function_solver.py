@@ -75,10 +75,10 @@ def order_from(answer: Any, problem: OrderProblem) -> NDArray[Any]:
     if isinstance(answer, tuple) and len(answer) == 2 and all(np.shape(one) == (k,) for one in answer):
         rows, columns = map(point_from, answer)
         if (np.sort(rows) == np.arange(k)).all():
-            return np.asarray(columns[np.argsort(rows)])
+            return columns[np.argsort(rows)]
     point = point_from(answer)
     if point.shape == (k, n) and ((point == 0) | (point == 1)).all() and (point.sum(axis=1) == 1).all():
-        return point.argmax(axis=1)
+        return np.asarray(point.argmax(axis=1))
     if point.shape == (k,) and (point == np.floor(point)).all():
         return point.astype(np.int64)
     raise InvalidSolutionError(
