@@ -6,7 +6,7 @@ range reads or writes other memory. All indices are therefore checked first, in 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -203,6 +203,20 @@ def whole(name: str, values: Any) -> Ints:
         return sealed(integers(name, values))
     except InvalidProblemError as error:
         raise DataError(str(error)) from None
+
+
+def in_order_of(name: str, values: Any, ids: Sequence[Hashable]) -> Any:
+    """One value per id, in the order of the ids: of a mapping from id to value, or of a pandas Series whose index has
+    all the ids (others may be in it too). Anything else, a Series of another index included, is in that order."""
+    if hasattr(values, "to_dict") and hasattr(values, "index") and not hasattr(values, "columns"):
+        labelled = values.index.is_unique and all(one in values.index for one in ids)
+        values = values.to_dict() if labelled else values.to_numpy()
+    if not isinstance(values, Mapping):
+        return values
+    missing = [one for one in ids if one not in values]
+    if missing:
+        raise DataError(f"{name} has no weight for {missing[0]!r}; pass a weight for each of the {len(ids)} ids.")
+    return [values[one] for one in ids]
 
 
 def hashables(name: str, values: Any) -> tuple[Hashable, ...]:
