@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from rankopt.data.validation import check_unmasked, in_order_of
+from rankopt.data.validation import check_unmasked, in_order_of, plain_name
 from rankopt.errors import DataError
-from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling, plain_name
+from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling
 from rankopt.ratings.table import Ratings
 
 LARGEST = 1e100  # ratings and weights up to which sums of their squares and products are finite

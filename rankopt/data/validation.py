@@ -137,8 +137,26 @@ def as_array(values: Any) -> Any:
         return values.to_numpy(zero_copy_only=False)
 
 
-QUERY_COLUMNS = ("qid", "query_id", "queryid", "query")
-"""Usual names of the column of query ids, case-insensitive."""
+QUERY_COLUMNS = ("qid", "query_id", "query")
+SESSION_COLUMNS = ("session_id", "search_id", "srch_id", "topic", "topic_id", "group_id")
+"""Usual names of the column of query ids; those of the second list only where none of the first is present. Upper case,
+blanks and signs in names do not count."""
+
+
+def plain_name(name: Any) -> str:
+    """A column name without upper case, blanks, hyphens and underscores."""
+    return str(name).strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def named_as(usual: Iterable[str], names: Iterable[Any]) -> list[Any]:
+    """Those of the names that are usual ones."""
+    known = {plain_name(one) for one in usual}
+    return [name for name in names if plain_name(name) in known]
+
+
+def query_columns(names: Sequence[Any]) -> list[Any]:
+    """The names that are usual for query ids."""
+    return named_as(QUERY_COLUMNS, names) or named_as(SESSION_COLUMNS, names)
 
 
 def column_names(X: Any) -> list[Any] | None:
@@ -153,7 +171,7 @@ def without_query_column(X: Any) -> tuple[Any, str | None, list[Hashable] | None
     """Split a data frame into its features, and the name and values of its column of query ids; anything else has no
     such column."""
     names = column_names(X)
-    found = [] if names is None else [name for name in names if str(name).lower() in QUERY_COLUMNS]
+    found = [] if names is None else query_columns(names)
     if names is None or not found:
         return X, None, None
     if len(found) > 1:
