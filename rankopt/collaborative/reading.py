@@ -149,7 +149,7 @@ def held_out(eval_set: Any, train: Ratings) -> Ratings:
 
 
 def _of_users(ratings: Ratings, weight: Any) -> Floats:
-    weight = in_order_of("user_weight", weight, ratings.users.tolist())
+    weight = in_order_of("user_weight", weight, ratings.users.tolist(), "user")
     return _check_values(weight, ratings.n_users, "user_weight", "users")
 
 

@@ -223,9 +223,9 @@ def whole(name: str, values: Any) -> Ints:
         raise DataError(str(error)) from None
 
 
-def in_order_of(name: str, values: Any, ids: Sequence[Hashable]) -> Any:
-    """One value per id, in the order of the ids: of a mapping from id to value, or of a pandas Series whose index has
-    all the ids (others may be in it too). Anything else, a Series of another index included, is in that order."""
+def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "query") -> Any:
+    """One value per id of a query or user, in the order of the ids: of a mapping from id to value, or a pandas Series
+    whose index has all the ids. Anything else, a Series of another index included, is in that order."""
     if hasattr(values, "to_dict") and hasattr(values, "index") and not hasattr(values, "columns"):
         labelled = values.index.is_unique and all(one in values.index for one in ids)
         values = values.to_dict() if labelled else values.to_numpy()
@@ -233,7 +233,7 @@ def in_order_of(name: str, values: Any, ids: Sequence[Hashable]) -> Any:
         return values
     missing = [one for one in ids if one not in values]
     if missing:
-        raise DataError(f"{name} has no weight for {missing[0]!r}; pass a weight for each of the {len(ids)} ids.")
+        raise DataError(f"{name} has no weight for {what} {missing[0]!r}; give every {what} one.")
     return [values[one] for one in ids]
 
 

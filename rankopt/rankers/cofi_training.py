@@ -87,8 +87,9 @@ RULES: Rules = {
 @contextmanager
 def workers_of(engine: Any, n_jobs: int | None) -> Iterator[Any]:
     """The engine, and the threads of this process that belong to it."""
-    known = get_engine(engine, None if n_jobs == -1 else n_jobs)
-    with ended(known, isinstance(engine, str)), at_most(1 if engine == "serial" else None if n_jobs == -1 else n_jobs):
+    workers = None if n_jobs in (None, -1) else int(n_jobs)
+    known = get_engine(engine, workers)
+    with ended(known, isinstance(engine, str)), at_most(1 if engine == "serial" else workers):
         yield known
 
 

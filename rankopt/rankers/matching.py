@@ -324,7 +324,7 @@ class MatchingRanker(FromZeroRanker):
         check_is_fitted(self, "coef_")
         if slot not in Interval(1, self.coef_.shape[0], "both", integer=True):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
-        return self._explained(x, y, self.coef_[slot - 1], among)
+        return self._explained(x, y, self.coef_[int(slot) - 1], among)
 
     def _judged(
         self, queries: Queries, constraints: Any, measure: Any, position_weights: Any, feature_map: Any

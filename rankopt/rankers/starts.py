@@ -135,7 +135,8 @@ def median_lam(queries: Arrangement, count: int) -> float:
     """λ = d v / (10 m): `lam="scale"` of rankers that start at w = 0. d features vary within queries, and v is the
     median of their variances there: in raw data, U is that of a few features with large values, and such a λ would
     leave the others no weight. As `natural_lam` otherwise. The 10 was chosen on data: from 3 to 30 little changes."""
-    squares = np.square(deviations(queries))
+    with np.errstate(over="ignore"):  # an error follows
+        squares = np.square(deviations(queries))
     varying = squares[squares > 0]
     return 0.1 * _checked(varying.size * float(np.median(varying)) if varying.size else 0.0, queries) / count
 
