@@ -131,7 +131,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
         return np.flatnonzero(array)
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
-    if array.ndim == 1 and array.dtype.kind == "f":
+    if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
         array = integers(name, array)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InvalidProblemError(f"{name} must be a mask, indices or a range; got {array.dtype} {array.shape}.")
