@@ -39,6 +39,13 @@ def check_type(
         raise error(f"{name} must be a {words}; got a {type(value).__name__}.{cure and ' '}{cure}")
 
 
+def to_integer(value: Any) -> int | None:
+    """The integer that a number is, floats without fraction included; None for anything else, and for booleans."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    return int(value) if isinstance(value, float | np.floating) and float(value).is_integer() else None
+
+
 def as_path(path: Any, error: type[Exception] = InvalidProblemError, name: str = "path") -> str:
     """The name of a file or folder as text; raises the error for what names none."""
     file = os.fspath(path) if isinstance(path, str | os.PathLike) else None
@@ -148,8 +155,10 @@ def booleans(name: str, values: Any, shape: tuple[int, ...]) -> Bools:
 
 def generator(name: str, seed: Any) -> np.random.Generator:
     """The random generator of a seed, or `InvalidProblemError`."""
-    is_seed = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-    if not (is_seed or isinstance(seed, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None)):
+    whole = to_integer(seed)
+    if whole is not None and whole >= 0:
+        return np.random.default_rng(whole)
+    if not (isinstance(seed, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None)):
         raise InvalidProblemError(f"{name} must be an integer >= 0, a Generator or None; got {seed!r:.80}.")
     return np.random.default_rng(cast(Any, seed))
 

@@ -103,10 +103,11 @@ def _is(value: Any, alternative: Any) -> bool:
     return isinstance(value, str) and value == alternative if isinstance(alternative, str) else value is alternative
 
 
-def check_integer(least: int, **settings: Any) -> None:
-    """Raise OptionError unless each value is an integer of `least` or more."""
-    for name, value in settings.items():
-        check(name, value if isinstance(value, numbers.Integral) else None, (Interval(least, integer=True),))
+def set_integers(record: Any, least: int, *names: str) -> None:
+    """Store these fields of a frozen record as integers; OptionError unless they are integers of `least` or more."""
+    for name in names:
+        check(name, getattr(record, name), (Interval(least, integer=True),))
+        object.__setattr__(record, name, int(getattr(record, name)))
 
 
 def check_number(least: float, **settings: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, frozen
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, frozen, integers, to_integer
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
@@ -131,6 +131,8 @@ def chosen(name: str, given: Any, size: int) -> Ints:
         return np.flatnonzero(array)
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
+    if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
+        array = integers(name, array)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InvalidProblemError(f"{name} must be a mask, indices or a range; got {array.dtype} {array.shape}.")
     wrong = array[(array < 0) | (array >= size)]
@@ -181,11 +183,10 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
 
 def as_integer(name: str, value: Any) -> int:
     """`value` as an integer >= 0, or `InvalidProblemError`."""
-    number = value.item() if isinstance(value, np.generic) else value
-    integral = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= MOST
-    if not integral or number != int(number):
+    number = to_integer(value)
+    if number is None or not 0 <= number <= MOST:
         raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
-    return int(number)
+    return number
 
 
 def count_for(name: str, count: Any, label: Hashable) -> int | None:

@@ -36,12 +36,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from math import comb
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints, frozen
+from formulations.arrays import Floats, Ints, frozen, to_integer
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import as_integer, chosen
 from formulations.constraints.ranking_set import RankingSet
@@ -246,8 +245,9 @@ class LimitValueFunction(CompactReprMixin):
 def _most(values: Floats, low: Any, high: Any) -> float:
     """The largest of values[r] with low <= r <= high."""
     for name, limit in (("low", low), ("high", high)):
-        if isinstance(limit, bool) or not isinstance(limit, Integral):
+        if to_integer(limit) is None:
             raise InvalidProblemError(f"{name} must be an integer limit on the documents of a group; got {limit!r}.")
+    low, high = int(low), int(high)
     return float(values[max(low, 0) : max(high + 1, 0)].max(initial=-np.inf))
 
 

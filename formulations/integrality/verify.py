@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from formulations.arrays import generator
-from formulations.errors import InvalidProblemError
+from formulations.constraints.constraint import as_integer
 from formulations.integrality.evidence import Proof, Undecided, Violator, Witness, broken_entry, witness
 from formulations.integrality.prefix_limits import prefix_proof
 from formulations.integrality.proofs import prove
@@ -54,10 +53,7 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
-    options: dict[str, Any] = {"seed": seed, "max_effort": max_effort}
-    for name, value in options.items():
-        if not isinstance(value, Integral) or value < 0:
-            raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
+    seed, max_effort = as_integer("seed", seed), as_integer("max_effort", max_effort)
     nonempty = getattr(problem, "check_nonempty", None)
     if callable(nonempty):
         nonempty()

@@ -5,9 +5,9 @@ Format       Fixed format is assumed if all lines keep to its columns; names may
 Objective    The first row of kind N, or that of OBJNAME; other rows of kind N are dropped. Its right side is minus the
              constant. OBJSENSE, or PuLP's comment *SENSE:Maximize, states the sense.
 Vectors      Of several vectors of RHS, RANGES or BOUNDS the first is read, with a warning.
-Limits       An integer variable between markers without a line in BOUNDS is 0 or 1, as in CPLEX and HiGHS; with any
-             such line it is nonnegative without upper limit. A negative upper limit alone removes the lower limit 0,
-             as in CPLEX, with a warning (HiGHS keeps 0 and finds no point).
+Limits       An integer variable between markers without a line in BOUNDS is 0 or 1, as in CPLEX and HiGHS, with a
+             warning; with any such line it is nonnegative without upper limit. A negative upper limit alone removes
+             the lower limit 0, as in CPLEX, with a warning (HiGHS keeps 0 and finds no point).
 Squares      QUADOBJ and QSECTION hold one triangle of the hessian, QMATRIX both.
 """
 
@@ -324,8 +324,14 @@ class _Mps:
         self.found.constant = -float(self.rhs.get(self.objective, 0.0))
         for name, row in self.found.rows.items():
             self.found.row_lower[row], self.found.row_upper[row] = self._row_limits(name)
-        for column in self.found.integer - self.limited:
-            self.found.upper[column] = 1.0
+        binary = self.found.integer - self.limited
+        if binary:
+            names = shown(name for name, column in self.found.columns.items() if column in binary)
+            warn(
+                f"{self.name}: {names}: integer variables without a line in BOUNDS are read as 0 or 1, as by CPLEX and "
+                "HiGHS; write a line 'PL BND name' for 0 to infinity, or 'BV BND name' for 0 or 1"
+            )
+        self.found.upper |= dict.fromkeys(binary, 1.0)
         negative = {column for column, value in self.found.upper.items() if value < 0} - self.found.lower.keys()
         if negative:
             names = shown(name for name, column in self.found.columns.items() if column in negative)

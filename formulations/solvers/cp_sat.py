@@ -73,7 +73,7 @@ class CpSat(Solver):
         goal = cp_model.LinearExpr.weighted_sum(x, [int(cost) for cost in costs.values])
         (model.maximize if problem.is_maximization else model.minimize)(goal)
         solver = cp_model.CpSolver()
-        solver.parameters.num_workers, solver.parameters.random_seed = self.threads, self.seed
+        solver.parameters.num_workers, solver.parameters.random_seed = int(self.threads), self.seed
         solver.parameters.log_search_progress = self.verbose
         solver.parameters.catch_sigint_signal = False  # its handler would remain, and Ctrl-C end the process
         solver.parameters.relative_gap_limit, solver.parameters.absolute_gap_limit = self.rel_gap, 0.0

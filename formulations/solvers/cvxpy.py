@@ -195,7 +195,7 @@ class Cvxpy(Solver):
         if self.time_limit is not None:
             options[TIME_LIMIT[self.backend]] = self.time_limit
         if self.threads is not None:
-            options[THREADS[self.backend]] = self.threads
+            options[THREADS[self.backend]] = int(self.threads)
             if self.backend == "HIGHS":  # its pool of threads is shared by the process, and of fixed size
                 import highspy
 

@@ -10,13 +10,13 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, to_integer
 from formulations.bridges import chains
 from formulations.display import CompactReprMixin
 from formulations.errors import UnknownSolverError
@@ -80,7 +80,7 @@ def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = Non
     or False, and options a mapping of names. None leaves the choice to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
         raise UnknownSolverError(f"time_limit must be a positive number of seconds, or None; got {time_limit!r}.")
-    if threads is not None and not (_plain(threads, Integral) and threads >= 1):
+    if threads is not None and (to_integer(threads) or 0) < 1:
         raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
     if verbose is not None and not isinstance(verbose, bool | np.bool_):
         raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}. Write verbose=True.")

@@ -33,7 +33,7 @@ from formulations.display import CompactReprMixin
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import History, Stop
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.options import check_integer
+from rankopt.options import set_integers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ class RandomDirections:
     count: int = 10
 
     def __post_init__(self) -> None:
-        check_integer(1, count=self.count)
+        set_integers(self, 1, "count")
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from formulations.arrays import check_type, generator
 from rankopt.ascent.ascent import AscentPath, Move
 from rankopt.data.queries import Queries
+from rankopt.data.validation import in_order_of
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.measure import Measure
@@ -30,7 +31,7 @@ from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import ranked
 from rankopt.optimize.certificate import Certificate, History
 from rankopt.optimize.line_search import LineSearch
-from rankopt.options import COUNT, check
+from rankopt.options import COUNT, as_numbers, check
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
@@ -72,7 +73,7 @@ def verify_directions(
     coef: Floats,
     queries: Queries,
     measure: str | Measure,
-    query_weight: Floats | None = None,
+    query_weight: Any = None,
     only: int | None = None,
     seed: int = 0,
 ) -> Verified:
@@ -178,7 +179,12 @@ def _weights(queries: Queries, measure: Measure, given: Any) -> Floats:
     """(m,) of the queries on which the measure is defined, summing to 1."""
     if queries.relevance is None:
         raise DataError("a certificate cannot be verified because the queries have no relevance; pass y")
-    weights = np.ones(len(queries)) if given is None else np.asarray(given, dtype=np.float64)
+    passed = in_order_of("query_weight", given, queries.query_ids)
+    weights = np.ones(len(queries)) if given is None else as_numbers("query_weight", passed)
+    if weights.shape != (len(queries),):
+        raise DataError(
+            f"query_weight has shape {weights.shape}, not one number for each of {len(queries)} queries; pass these."
+        )
     weights = np.where(measure.defined(np.asarray(queries.relevance), queries.offsets), weights, 0.0)
     if not weights.sum() > 0:
         raise DataError(

@@ -216,12 +216,12 @@ class BoostedRanker(Ranker):
                 score_noise=self.score_noise,
                 seed=seed,
             )
-            for seed in seeds_of(self.random_state, self.n_bags)
+            for seed in seeds_of(self.random_state, int(self.n_bags))
         ]
         measure = objectives[0].loss.regret.measure
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
-        with report_rounds(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
+        with report_rounds(self.verbose, int(self.n_bags), growth.rounds, repr(measure)) as progress:
             texts, self.n_rounds_, values, interrupted = grow(
                 arranged, objectives, growth, evaluation, metric, progress
             )
@@ -237,10 +237,10 @@ class BoostedRanker(Ranker):
             warn_interrupted("trees")
 
     def _growth(self, judged: bool) -> Growth:
-        rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else self.n_estimators
+        rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else int(self.n_estimators)
         return Growth(
-            rounds, self.learning_rate, self.num_leaves, self.min_child_samples, self.colsample_bytree,
-            self.early_stopping, self._threads(),
+            rounds, self.learning_rate, int(self.num_leaves), int(self.min_child_samples), self.colsample_bytree,
+            int(self.early_stopping), self._threads(),
         )  # fmt: skip
 
     def _threads(self) -> int:

@@ -11,6 +11,7 @@ workers, so results are bit-identical for every engine.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,15 +33,28 @@ Shorts = NDArray[np.int32]
 ROUNDS = 4  # rounds of refinement: on sparse ratings the fourth tells no more apart than the third
 
 
+def unit_of_ratings(values: Floats) -> float:
+    """A quarter of the range from the 1% to the 99% quantile (of the full range if these are equal): 1 for ratings of
+    1 to 5 stars, whatever their frequencies. So the unit of the ratings has no effect on lists."""
+    if not values.size:
+        return 1.0
+    low, high = np.quantile(values, (0.01, 0.99), method="inverted_cdf")
+    reach = float(high - low) or float(values.max() - values.min())
+    return reach / 4.0 if 0.0 < reach < math.inf else 1.0
+
+
 def refine_colors(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, items: int) -> tuple[Hashes, Hashes]:
-    """(users,) and (items,) 64 bits each; weights: (ratings,) or empty."""
+    """(users,) and (items,) 64 bits each; weights: (ratings,) or empty. Neither the unit of the values counts nor their
+    zero: they are hashed on a scale of 1 to 5, in single precision."""
+    low, unit = float(values.min(initial=np.inf)), unit_of_ratings(values)
     users, owner = bounds.size - 1, np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
 
     def combine(columns: NDArray[Any], colors: Hashes, rows: NDArray[Any], size: int) -> Hashes:
         found = np.zeros(size, np.uint64)
         for first in range(0, values.size, PART):
             part = slice(first, first + PART)
-            rated = mixed((values[part] + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            level = (1.0 + (values[part] - low) / unit).astype(np.float32).astype(np.float64)
+            rated = mixed(level.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
             weight = weights[part] if weights.size else np.ones(1)
             rated += mixed(weight.view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
             np.add.at(found, rows[part], mixed(rated + colors[columns[part]]))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from rankopt.data.validation import check_unmasked
+from rankopt.data.validation import check_unmasked, in_order_of, plain_name
 from rankopt.errors import DataError
-from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling, plain_name
+from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling
 from rankopt.ratings.table import Ratings
 
 LARGEST = 1e100  # ratings and weights up to which sums of their squares and products are finite
@@ -83,8 +83,9 @@ def read_ratings_and_weights(
     """The ratings, and a weight (n_ratings,) each in their order, or None for 1 each.
 
     X: `Ratings`, which bring their values along, a data frame with a column of ratings, or pairs with y (n,).
-    sample_weight: (n,) one a row. user_weight: a mapping from user, or (n_users,) in the order of `Ratings.users`;
-    a mapping must hold every user, and may hold others, whom a fold of a cross-validation lacks.
+    sample_weight: (n,) one a row. user_weight: a mapping from user (or a pandas Series whose index has the users), or
+    (n_users,) in the order of `Ratings.users`; a mapping must hold every user, and may hold others, whom a fold of a
+    cross-validation lacks.
     """
     row_weight = None
     if isinstance(X, Ratings):
@@ -148,12 +149,7 @@ def held_out(eval_set: Any, train: Ratings) -> Ratings:
 
 
 def _of_users(ratings: Ratings, weight: Any) -> Floats:
-    if isinstance(weight, Mapping):
-        users = ratings.users.tolist()
-        missing = [user for user in users if user not in weight]
-        if missing:
-            raise DataError(f"user_weight has no weight for user {missing[0]!r}; give every user one")
-        weight = [weight[user] for user in users]
+    weight = in_order_of("user_weight", weight, ratings.users.tolist(), "user")
     return _check_values(weight, ratings.n_users, "user_weight", "users")
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Floats, Ints, to_integer
 from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import SensitivityCurve
 from rankopt.collaborative.problem import Factors, scores_of_pairs
@@ -267,9 +267,10 @@ def _best(scores: Floats, k: int) -> Ints:
 
 def check_length(k: Any) -> int:
     """OptionError for what is no number of items."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    number = to_integer(k)
+    if number is None or number < 1:
         raise OptionError(f"k must be an integer >= 1; got {k!r}")
-    return int(k)
+    return number
 
 
 def _length(k: Any, constraints: Admissible | None) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.collaborative.alternation import Alternation, alternated
-from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.encoded_ratings import EncodedRatings, unit_of_ratings
 from rankopt.collaborative.problem import FactorProblem, Factors
 from rankopt.collaborative.singular_value import scaled, top_pairs
 from rankopt.errors import DataError, OptionError
@@ -36,16 +36,6 @@ SHRUNK = 30.0  # ratings of the mean of all that are added to those of an item, 
 
 
 POPULARITY = 0.1  # c of losses of orders, and of a regression on ratings of 1 to 5
-
-
-def unit_of_ratings(values: Floats) -> float:
-    """A quarter of the range from the 1% to the 99% quantile (of the full range if these are equal): 1 for ratings of
-    1 to 5 stars, whatever their frequencies. So the unit of the ratings has no effect on lists."""
-    if not values.size:
-        return 1.0
-    low, high = np.quantile(values, (0.01, 0.99), method="inverted_cdf")
-    reach = float(high - low) or float(values.max() - values.min())
-    return reach / 4.0 if 0.0 < reach < math.inf else 1.0
 
 
 def prior_of_items(rated: EncodedRatings, penalties: Penalties) -> Floats:
@@ -203,10 +193,10 @@ class RegularizationChoice(CompactReprMixin):
 
 def choose_strength(
     rated: EncodedRatings, build: Callable[[EncodedRatings], Any], factors: int, measure: Any, settings: Alternation,
-    ends: float = math.inf, usual: float = USUAL["orders"],
+    ends: float = math.inf, usual: float = USUAL["orders"], unit: float = 1.0,
 ) -> RegularizationChoice:  # fmt: skip
     """build: from ratings to blocks, or DataError for ratings without information. ends: the `perf_counter` at which
-    no further strength is tried.
+    no further strength is tried. unit: of the ratings that the measure judges.
 
     Few ratings separate near strengths by chance only. So `usual` is taken unless it lies below the best by `SURE`
     standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
@@ -228,9 +218,8 @@ def choose_strength(
         else:
             informative = ~np.isnan(scores)
             some = rated if informative.all() else rated.select(informative)
-            values.append(
-                rated_only(some.bounds, some.values, scores if informative.all() else scores[some.given], measure)
-            )
+            judged = scores if informative.all() else scores[some.given]
+            values.append(rated_only(some.bounds, some.values / unit, judged, measure))
             if not _is_lower(values):
                 continue
         break

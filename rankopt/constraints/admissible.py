@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, check_type
+from formulations.arrays import Floats, check_type, to_integer
 from formulations.constraints.conflict import Repair
 from formulations.constraints.constraint import as_integer
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
@@ -27,7 +27,6 @@ from formulations.errors import InfeasibleError, InvalidProblemError
 from rankopt.constraints.specs import (
     Attributes,
     apply_spec,
-    as_python,
     attributes_of,
     call_text,
     constraint_names,
@@ -82,8 +81,8 @@ class Admissible(ConstraintMethods[Selector, str]):
     on_infeasible: Literal["error", "truncate"] = "error"
 
     def __post_init__(self) -> None:
-        k = as_python(self.k)
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        k = to_integer(self.k)
+        if k is None or k < 1:
             raise OptionError(f"k must be a positive integer; got {self.k!r}.")
         object.__setattr__(self, "k", k)
         if not isinstance(self.on_infeasible, str) or self.on_infeasible not in ("error", "truncate"):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, each
+from formulations.arrays import Bools, Floats, Ints, each, to_integer
 from formulations.constraints.constraint import by_label, unlabelled
 from formulations.constraints.kinds import KINDS, parameters, rounded_share
 from formulations.constraints.language import ConstraintSpec
@@ -244,10 +244,10 @@ def _pairs(name: str, argument: Any, by: str | None, read: Callable[[Any], Any])
 
 
 def _natural(name: str, value: Any) -> int:
-    value = as_python(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    number = to_integer(value)
+    if number is None or number < 0:
         raise OptionError(f"{name} must be an integer, 0 or more; got {value!r}.")
-    return value
+    return number
 
 
 def _each(value: Any) -> Iterable[Any]:

@@ -12,6 +12,7 @@ wrote, are left out with a warning, because the order of rows is often that of t
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 import warnings
 from collections import Counter
@@ -30,21 +31,30 @@ from formulations.arrays import as_path, check_type, each
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
-from rankopt.data.validation import QUERY_COLUMNS, as_array, column_names, is_missing
+from rankopt.data.validation import (
+    QUERY_COLUMNS,
+    SESSION_COLUMNS,
+    as_array,
+    column_names,
+    is_missing,
+    named_as,
+    query_columns,
+)
 from rankopt.errors import ColumnWarning, DataError, OptionError
 
 USUAL = {
-    "qid": QUERY_COLUMNS,
     "relevance": ("relevance", "label", "grade", "rel"),
     "document": ("docid", "docno", "doc_id", "document", "document_id"),
 }
-"""Usual column names, case-insensitive."""
+"""Usual column names, as `plain_name` compares them."""
 
 ENDINGS = {
     ".parquet": ("pyarrow.parquet", "read_table"),
     ".feather": ("pyarrow.feather", "read_table"),
     ".csv": ("pyarrow.csv", "read_csv"),
     ".csv.gz": ("pyarrow.csv", "read_csv"),
+    ".tsv": ("pyarrow.csv", "read_csv"),
+    ".tsv.gz": ("pyarrow.csv", "read_csv"),
 }
 """File endings and their pyarrow readers."""
 
@@ -66,11 +76,12 @@ def read_table(
 ) -> Queries:
     """The queries of a file (parquet, CSV, Feather; extra `tables`) or of a data frame.
 
-    qid, relevance, document: columns, by default those with usual names (qid, query_id, ...; relevance, label, ...;
-    docid, docno, ...). relevance=None: the table has no grades. features: the columns in their order, by default all
-    other numeric columns, including object columns of numbers, but none that numbers the rows (ids, the index of
-    pandas): a ColumnWarning names these, and columns with one value only. attributes: by default all other text
-    columns. unjudged: see `Queries`.
+    Columns of CSV and TSV files are separated by commas, semicolons (numbers may then have decimal commas), tabs or |.
+    qid, relevance, document: columns, by default those with usual names (qid, query_id, session_id, ...; relevance,
+    label, ...; docid, docno, ...). relevance=None: the table has no grades. features: the columns in their order, by
+    default all other numeric columns, including object columns of numbers, but none that numbers the rows (ids, the
+    index of pandas): a ColumnWarning names these, and columns with one value only. attributes: by default all other
+    text columns. unjudged: see `Queries`.
 
     Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
     nor text, and OptionError if pyarrow is missing.
@@ -98,7 +109,7 @@ def queries_of_frame(
     roles["relevance"] = None if relevance is None else find_column("relevance", wanted, names, where)
     of_query = roles["qid"]
     if of_query is None:
-        usual = ", ".join(QUERY_COLUMNS)
+        usual = ", ".join((*QUERY_COLUMNS, *SESSION_COLUMNS))
         raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
     values = {name: column_of(frame, name, where) for name in names}
     words = None if attributes is None else [*each("attributes", attributes, DataError)]
@@ -110,7 +121,8 @@ def queries_of_frame(
         left = [name for name in left if name not in numbering]
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
         constant = [name for name in numbers if (values[name] == values[name][0]).all()]
-        _warn_of_columns(where, numbering=numbering, different=different, constant=constant)
+        queries = named_as((*QUERY_COLUMNS, *SESSION_COLUMNS), numbers)
+        _warn_of_columns(where, numbering=numbering, different=different, constant=constant, queries=queries)
     holds = {name: _holds(values[name]) for name in left}
     numeric = (
         [name for name in left if holds[name] == "numbers"]
@@ -201,6 +213,7 @@ def _warn_of_columns(where: str, **columns: Sequence[str]) -> None:
         "numbering": "number the rows and are not used as features; pass features=[...] to use them",
         "different": "have another integer in each row, as ids have, and are features; if ids, pass features=[...]",
         "constant": "have one value only and tell nothing; leave them out, or pass features=[...]",
+        "queries": "are features although they are called like ids of queries; leave them out, or pass features=[...]",
         "grades": "are features although they are called like grades or ids; leave them out of X",
         "rows": "are features although they number the rows; leave them out of X",
     }
@@ -215,7 +228,7 @@ def warn_of_features(X: Any) -> None:
     names = column_names(X)
     if names is None:
         return
-    called = [str(name) for name in names if str(name).lower() in (*USUAL["relevance"], *USUAL["document"])]
+    called = [str(name) for name in named_as((*USUAL["relevance"], *USUAL["document"]), names)]
     table = {str(name): as_array(X.column(name) if hasattr(X, "column_names") else X[name]) for name in names}
     numbers = {name: one for name, one in table.items() if isinstance(one, np.ndarray) and one.dtype.kind in "iu"}
     numbering, _ = _numbering(X, {name: one for name, one in numbers.items() if name not in called})
@@ -233,11 +246,37 @@ def table_at(path: str) -> Any:
     except ImportError as error:
         raise OptionError(f"{path} cannot be read because {error}; pip install 'rankopt[tables]'") from error
     try:
-        return read(path)
+        return read(path) if reader == "read_table" else _read_text(path, read)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:  # base classes of pyarrow's errors
         raise DataError(f"{path} is not a readable {ending[1:]} file: {error}") from error
+
+
+SEPARATORS = ",;\t|"
+DECIMAL_COMMA = re.compile("[-+]?[0-9]+,[0-9]+")
+
+
+def separator_of(path: str) -> str:
+    """What separates the columns of a text file: the separator that its header has most of."""
+    with (gzip.open if path.lower().endswith(".gz") else open)(path, "rb") as file:
+        header = re.sub(rb'"[^"]*"', b"", file.readline()).decode(errors="replace")
+    return max(SEPARATORS, key=header.count)
+
+
+def _read_text(path: str, read: Any) -> Any:
+    """A CSV file as a table; where semicolons separate and numbers have decimal commas, these are read."""
+    arrow = import_module("pyarrow.csv")
+    parse = arrow.ParseOptions(delimiter=separator_of(path))
+    table = read(path, parse_options=parse)
+    if parse.delimiter != "," and "double" not in map(str, table.schema.types):
+        first = [one for row in table.slice(0, 1).to_pylist() for one in row.values()]
+        if any(isinstance(one, str) and DECIMAL_COMMA.fullmatch(one) for one in first):
+            table = read(path, parse_options=parse, convert_options=arrow.ConvertOptions(decimal_point=","))
+    names = [name.strip() for name in table.column_names]
+    if len(names) == 1:
+        raise DataError(f"it has only one column, {names[0]!r:.80}; separate columns by commas, semicolons, tabs or |")
+    return table.rename_columns(names)
 
 
 def find_column(role: str, wanted: str | None, names: list[str], where: str) -> str | None:
@@ -246,7 +285,7 @@ def find_column(role: str, wanted: str | None, names: list[str], where: str) -> 
         if not isinstance(wanted, str) or wanted not in names:
             raise DataError(f"{where} has no column {wanted!r}; it has {_shown(names)}")
         return wanted
-    found = [name for name in names if name.lower() in USUAL[role]]
+    found = query_columns(names) if role == "qid" else named_as(USUAL[role], names)
     if len(found) > 1:
         raise DataError(f"{where} has the columns {_shown(found)}; choose one: {role}='{found[0]}'")
     return found[0] if found else None
@@ -338,7 +377,7 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
 
 def _table(file: str, columns: list[str] | None) -> tuple[list[str], Iterator[tuple[int, Key, list[str]]]]:
     """The names of the attributes, and line number, key and values of each line."""
-    reader = csv.reader(_rows(file), strict=True)
+    reader = csv.reader(_rows(file), strict=True, delimiter=separator_of(file))
     header = [name.strip() for name in _next(file, reader)]
     counts = Counter(header)
     for name in (QID, DOCUMENT, *(columns or ())):

@@ -6,7 +6,7 @@ range reads or writes other memory. All indices are therefore checked first, in 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -137,8 +137,26 @@ def as_array(values: Any) -> Any:
         return values.to_numpy(zero_copy_only=False)
 
 
-QUERY_COLUMNS = ("qid", "query_id", "queryid", "query")
-"""Usual names of the column of query ids, case-insensitive."""
+QUERY_COLUMNS = ("qid", "query_id", "query")
+SESSION_COLUMNS = ("session_id", "search_id", "srch_id", "topic", "topic_id", "group_id")
+"""Usual names of the column of query ids; those of the second list only where none of the first is present. Upper case,
+blanks and signs in names do not count."""
+
+
+def plain_name(name: Any) -> str:
+    """A column name without upper case, blanks, hyphens and underscores."""
+    return str(name).strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def named_as(usual: Iterable[str], names: Iterable[Any]) -> list[Any]:
+    """Those of the names that are usual ones."""
+    known = {plain_name(one) for one in usual}
+    return [name for name in names if plain_name(name) in known]
+
+
+def query_columns(names: Sequence[Any]) -> list[Any]:
+    """The names that are usual for query ids."""
+    return named_as(QUERY_COLUMNS, names) or named_as(SESSION_COLUMNS, names)
 
 
 def column_names(X: Any) -> list[Any] | None:
@@ -153,7 +171,7 @@ def without_query_column(X: Any) -> tuple[Any, str | None, list[Hashable] | None
     """Split a data frame into its features, and the name and values of its column of query ids; anything else has no
     such column."""
     names = column_names(X)
-    found = [] if names is None else [name for name in names if str(name).lower() in QUERY_COLUMNS]
+    found = [] if names is None else query_columns(names)
     if names is None or not found:
         return X, None, None
     if len(found) > 1:
@@ -203,6 +221,20 @@ def whole(name: str, values: Any) -> Ints:
         return sealed(integers(name, values))
     except InvalidProblemError as error:
         raise DataError(str(error)) from None
+
+
+def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "query") -> Any:
+    """One value per id of a query or user, in the order of the ids: of a mapping from id to value, or a pandas Series
+    whose index has all the ids. Anything else, a Series of another index included, is in that order."""
+    if hasattr(values, "to_dict") and hasattr(values, "index") and not hasattr(values, "columns"):
+        labelled = values.index.is_unique and all(one in values.index for one in ids)
+        values = values.to_dict() if labelled else values.to_numpy()
+    if not isinstance(values, Mapping):
+        return values
+    missing = [one for one in ids if one not in values]
+    if missing:
+        raise DataError(f"{name} has no weight for {what} {missing[0]!r}; give every {what} one.")
+    return [values[one] for one in ids]
 
 
 def hashables(name: str, values: Any) -> tuple[Hashable, ...]:

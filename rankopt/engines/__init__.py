@@ -36,7 +36,7 @@ def get_engine(spec: str | Engine, workers: int | None = None) -> Engine:
     if spec not in ENGINES:
         raise OptionError(f"engine {spec!r} is unknown; known are {', '.join(ENGINES)}")
     kind = load(ENGINES[spec])
-    engine: Engine = kind() if workers is None or spec == "serial" else kind(workers)
+    engine: Engine = kind() if workers is None or spec == "serial" else kind(int(workers))
     return engine
 
 

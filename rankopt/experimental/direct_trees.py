@@ -154,13 +154,15 @@ class DirectBoostedRanker(Ranker):
             def judge(scores: Floats) -> float:
                 return float(deployment.evaluate(scores, self.measure).mean())
 
-        rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else self.n_estimators
+        rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else int(self.n_estimators)
         low, high = map(float, self.weight_bounds)
         (seed,) = seeds_of(self.random_state, 1)
         with self._limit_threads() as threads:
-            data = GrowerData(features, objective, self.num_leaves, self.min_child_samples, high, seed, threads)
+            data = GrowerData(
+                features, objective, int(self.num_leaves), int(self.min_child_samples), high, seed, threads
+            )
             training = TreeTraining(
-                objective, GROWERS[self.tree_learner](data), rounds, self.early_stopping, self.strategy,
+                objective, GROWERS[self.tree_learner](data), rounds, int(self.early_stopping), self.strategy,
                 self.weight_rule,
                 (low, high), judge, self.time_limit, self.callbacks,
             )  # fmt: skip

@@ -51,7 +51,7 @@ from rankopt.experiments.traces import ProblemTrace, traces_of
 from rankopt.fitting import raise_interruptions
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step, Stop
-from rankopt.options import check_integer, check_number
+from rankopt.options import check_number, set_integers
 
 INTERVAL = 0.2  # seconds between two partial rows, which are the result of a run that is killed
 POINTS = 200  # largest number of history steps in a row, evenly spaced, including the first and the last
@@ -302,7 +302,7 @@ class SolverSwap:
                 )
             object.__setattr__(self, "data", _several(self.problems))
             object.__setattr__(self, "problems", 1)
-        check_integer(1, problems=self.problems, repeats=self.repeats)
+        set_integers(self, 1, "problems", "repeats")
         check_number(0.0, tolerance=self.tolerance)
         check_limits(self.limits)
         check_entrants(argmax_solvers=self.argmax_solvers, master_solvers=self.master_solvers, methods=self.methods)

@@ -43,6 +43,11 @@ class PairwiseHinge(ConvexLoss):
         """(m,) the number of pairs to order."""
         return count_pairs(alike(self.offsets, self.relevance), self.offsets)
 
+    @property
+    def unit(self) -> Floats:
+        """(m,) the λ that is natural to it, in units of `natural_lam`: that of the positional map."""
+        return np.ones(self.offsets.size - 1)
+
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
         began = perf_counter()

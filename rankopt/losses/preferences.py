@@ -24,6 +24,7 @@ from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
 from rankopt.losses.segment_ops import alike, count_pairs
+from rankopt.measures.dcg import warn_if_large
 from rankopt.measures.tied_ranking import query_of_row
 
 Rule = Callable[[Floats], tuple[ArrayLike, ArrayLike, ArrayLike]]
@@ -105,7 +106,14 @@ class PreferenceHinge(ConvexLoss):
         if gain is None or not callable(gain):
             raise OptionError(f"gain = {self.gain!r} is unknown; take {', '.join(map(repr, GAINS))}, or a function")
         levels, position = np.unique(self.relevance, return_inverse=True)
-        found = np.asarray(gain(levels), dtype=np.float64)
+        with np.errstate(over="ignore"):
+            found = np.asarray(gain(levels), dtype=np.float64)
+        if self.gain == "exponential" and not np.isfinite(found).all():
+            raise OptionError(
+                f"gain = 'exponential' overflows for the grade {levels.max():g}; pass loss=functools.partial("
+                "rankopt.losses.PreferenceHinge, gain='linear'), or use smaller grades"
+            )
+        warn_if_large(found)
         if found.shape != levels.shape or not np.isfinite(found).all() or (np.diff(found) < 0).any():
             raise OptionError(
                 f"gain = {self.gain!r} must return one finite number for each grade, non-decreasing in the grade"

@@ -97,6 +97,12 @@ def discount_of(form: str | tuple[float, ...] | Callable[[int], Floats], n: int,
 def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance: Floats) -> Floats:
     """Document weights (N,) of grades (N,). MeasureError for grades without a gain; LargeGainWarning beyond 2^31."""
     gain = _gains(form, relevance)
+    warn_if_large(gain)
+    return gain
+
+
+def warn_if_large(gain: Floats) -> None:
+    """LargeGainWarning for gains beyond 2^31."""
     with np.errstate(over="ignore"):
         adds_up = gain.sum() < np.inf  # else an error follows
     if adds_up and gain.max(initial=0.0) > LARGE:
@@ -104,9 +110,8 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
             "a grade has a gain beyond 2^31, next to which others count nothing; use gain='linear', as in "
             "nDCG(gain='linear')@10, or grades up to 31",
             LargeGainWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return gain
 
 
 def _gains(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance: Floats) -> Floats:

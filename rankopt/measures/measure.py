@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, to_integer
 from formulations.typing import Integer
 from rankopt.errors import MeasureError
 from rankopt.measures.tied_ranking import Ranking, descending, position_in_query, query_of_row, totals
@@ -150,9 +150,10 @@ class Measure:
             raise MeasureError(
                 f"{self.name} takes no cutoff because it is defined on all positions; write {self.name}."
             )
-        if isinstance(cutoff, bool) or not isinstance(cutoff, int | np.integer) or cutoff < 1:
+        k = to_integer(cutoff)
+        if k is None or k < 1:
             raise MeasureError(f"A cutoff cannot be {cutoff!r}; write {self.name}@k with an integer k >= 1.")
-        return replace(self, cutoff=int(cutoff))
+        return replace(self, cutoff=k)
 
     def __repr__(self) -> str:
         options = ", ".join(

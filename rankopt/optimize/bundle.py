@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from rankopt.errors import OptionError
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
-from rankopt.options import check_integer, check_part
+from rankopt.options import check_part, set_integers
 from rankopt.risk.risk import Planes, Risk
 
 Floats = NDArray[np.float64]
@@ -143,8 +143,8 @@ class Bundle:
 
     def __post_init__(self) -> None:
         check_part(True, damping=self.damping)
-        check_integer(1, groups=self.groups)
-        check_integer(0, keep_idle=self.keep_idle)
+        set_integers(self, 1, "groups")
+        set_integers(self, 0, "keep_idle")
 
     def start(self, objective: Objective, w: Floats) -> State:
         groups, floor = groups_of(objective, self.groups), objective.risk.floor
@@ -177,11 +177,11 @@ class CuttingPlanes:
     keep_idle: int = 50
 
     def __post_init__(self) -> None:
-        check_integer(0, keep_idle=self.keep_idle)
+        set_integers(self, 0, "keep_idle")
         if isinstance(self.master_every, str) and self.master_every not in ("pass", "plane"):
             raise OptionError(f"master_every = {self.master_every!r} is unknown; give 'pass', 'plane' or a number")
         if not isinstance(self.master_every, str):
-            check_integer(1, master_every=self.master_every)
+            set_integers(self, 1, "master_every")
 
     def start(self, objective: Objective, w: NDArray[np.float64]) -> State:
         queries, floor = objective.risk.weights.size, objective.risk.floor

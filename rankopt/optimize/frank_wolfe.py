@@ -12,7 +12,7 @@ from rankopt.optimize.bundle import one_each
 from rankopt.optimize.objective import Objective, norms
 from rankopt.optimize.state import ROUNDING, PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
-from rankopt.options import check_integer
+from rankopt.options import set_integers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,8 +51,8 @@ class BlockFrankWolfe:
     quadratic: ClassVar[bool] = True  # steps are those of the squared norm
 
     def __post_init__(self) -> None:
-        check_integer(1, batch=self.batch)
-        check_integer(0, seed=self.seed)
+        set_integers(self, 1, "batch")
+        set_integers(self, 0, "seed")
 
     def start(self, objective: Objective, w: Floats) -> FrankWolfeState:
         queries, features = objective.risk.weights.size, w.size

@@ -14,7 +14,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -26,6 +26,7 @@ from formulations.arrays import check_type
 from formulations.parallel import at_most, share
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
+from rankopt.data.validation import in_order_of
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.loss import Loss
@@ -68,11 +69,11 @@ class LineSearch:
         cls,
         measure: str | Measure,
         queries: Queries | Arrangement,
-        query_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | Mapping[Hashable, float] | None = None,
         engine: str | Engine = "threads",
     ) -> LineSearch:
-        """From queries with grades; query_weight (m,), default 1. DataError if the measure is undefined on every
-        query."""
+        """From queries with grades; query_weight (m,), or a mapping from query id, default 1. DataError if the
+        measure is undefined on every query."""
         parsed = parse(measure)
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
@@ -223,13 +224,15 @@ def _deviation(variance: float) -> float:
     return float(np.sqrt(np.nan_to_num(variance, nan=np.finfo(np.float64).max))) or 1.0
 
 
-def _arrange(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> Arrangement:
+def _arrange(queries: Queries | Arrangement, query_weight: ArrayLike | Mapping[Hashable, float] | None) -> Arrangement:
     """The queries unchanged, with their weights."""
     if isinstance(queries, Arrangement):
         return queries
     check_type("queries", queries, Queries, error=DataError)
     queries = queries.grouped()
-    weights = np.ones(len(queries)) if query_weight is None else as_numbers("query_weight", query_weight)
+    weights = np.ones(len(queries))
+    if query_weight is not None:
+        weights = as_numbers("query_weight", in_order_of("query_weight", query_weight, queries.query_ids))
     if weights.shape != (len(queries),) or not np.isfinite(weights).all() or np.any(weights < 0):
         raise DataError(f"query_weight must be {len(queries)} finite numbers >= 0, one for each query")
     rows = np.arange(queries.n_documents)

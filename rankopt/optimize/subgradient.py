@@ -16,7 +16,7 @@ from rankopt.errors import OptionError
 from rankopt.optimize.bundle import at_groups, batches_of, cuts, groups_of, grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
-from rankopt.options import check_integer, check_number, check_part
+from rankopt.options import check_number, check_part, set_integers
 from rankopt.risk.risk import Risk
 
 Floats = NDArray[np.float64]
@@ -57,8 +57,8 @@ class SteepestSubgradient:
 
     def __post_init__(self) -> None:
         check_part(False, armijo=self.armijo)
-        check_integer(1, certify_every=self.certify_every, groups=self.groups)
-        check_integer(0, keep_idle=self.keep_idle)
+        set_integers(self, 1, "certify_every", "groups")
+        set_integers(self, 0, "keep_idle")
 
     def start(self, objective: Objective, w: Floats) -> SteepestState:
         floor = objective.risk.floor
@@ -170,8 +170,8 @@ class StochasticSubgradient:
     quadratic: ClassVar[bool] = True  # steps are those of the squared norm
 
     def __post_init__(self) -> None:
-        check_integer(1, batch=self.batch)
-        check_integer(0, certify_every=self.certify_every, keep_idle=self.keep_idle, seed=self.seed)
+        set_integers(self, 1, "batch")
+        set_integers(self, 0, "certify_every", "keep_idle", "seed")
         check_number(0.0, averaging=self.averaging, shift=self.shift)
         if not self.shift:
             raise OptionError("shift must be > 0; got 0, which makes the first step infinite")

@@ -146,7 +146,8 @@ class Ranker(BaseEstimator):
     ) -> Self:
         """Learn from the features X and the grades y (N,) of the documents.
 
-        query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance.
+        query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance; a
+        pandas Series is a mapping if its index has the query ids, else an array. All other Series count by position.
         attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
         both by rows), or a mapping from name to (N,) values.
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are

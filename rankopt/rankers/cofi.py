@@ -25,7 +25,7 @@ from rankopt.fitting import atomic
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
-from rankopt.options import Rules, check_options, number
+from rankopt.options import Interval, Rules, check_options, number
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
 from rankopt.rankers.typing import (
@@ -289,7 +289,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         """
         check_is_fitted(self)
         for name, value in (("planes", planes), ("seed", seed)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            if value not in Interval(0, integer=True):
                 raise OptionError(f"{name} = {value!r} is not an integer >= 0; pass such an integer")
         params, held = self.get_params(deep=False), vars(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
@@ -323,7 +323,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
             ),
             certificate=self.certificate_,
         )
-        found = verify_factors(claim, ratings, loss, weights, planes, seed)
+        found = verify_factors(claim, ratings, loss, weights, int(planes), seed)
         seen_values, some = penalties.in_scores(ratings.values[learnt]), None if weights is None else weights[learnt]
         prior = penalties.popularity_of(ratings.values[learnt]) * np.log1p(counts)
         left = seen_values - prior[ratings.columns[learnt]]

@@ -25,7 +25,7 @@ from rankopt.collaborative.alternation import (
     run_from_data,
     widened,
 )
-from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.encoded_ratings import EncodedRatings, unit_of_ratings
 from rankopt.collaborative.global_bound import certificate_of
 from rankopt.collaborative.problem import ModelState, dual_to_caller, factors_to_caller, scattered, scores_of_pairs
 from rankopt.collaborative.regularization import (
@@ -49,7 +49,7 @@ from rankopt.optimize.certificate import History, Stop
 from rankopt.options import COUNT, NOT_NEGATIVE, RUN, Interval, Rules
 from rankopt.persistence.checkpoint import identity_of_ratings
 from rankopt.rankers.run import training_run
-from rankopt.ratings.evaluation import check_judges
+from rankopt.ratings.evaluation import check_judges, has_exponential_gain
 from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
@@ -87,8 +87,9 @@ RULES: Rules = {
 @contextmanager
 def workers_of(engine: Any, n_jobs: int | None) -> Iterator[Any]:
     """The engine, and the threads of this process that belong to it."""
-    known = get_engine(engine, None if n_jobs == -1 else n_jobs)
-    with ended(known, isinstance(engine, str)), at_most(1 if engine == "serial" else None if n_jobs == -1 else n_jobs):
+    workers = None if n_jobs in (None, -1) else int(n_jobs)
+    known = get_engine(engine, workers)
+    with ended(known, isinstance(engine, str)), at_most(1 if engine == "serial" else workers):
         yield known
 
 
@@ -136,7 +137,8 @@ class CofiSettings:
         if self.params["lam"] is not None or not isinstance(self.params["reg"], str):
             return None
         measure, limit = self.params["measure"], self.params["time_limit"]
-        check_judges(measure, rated.bounds, rated.values)
+        unit = unit_of_ratings(rated.values) if has_exponential_gain(measure) else 1.0
+        check_judges(measure, rated.bounds, rated.values / unit)
 
         def build(some: EncodedRatings) -> Any:
             return penalties.blocks(self.loss, self.loss.seen(some), engine)[0]  # a part of a user may have no order
@@ -144,7 +146,7 @@ class CofiSettings:
         settings = Alternation(max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(self._max_iter, TRIAL_ROUNDS))
         ends = math.inf if limit is None else perf_counter() + 0.5 * limit
         usual = USUAL["levels" if self.loss.sees_levels else "orders"]
-        found = choose_strength(rated, build, width, measure, settings, ends, usual)
+        found = choose_strength(rated, build, width, measure, settings, ends, usual, unit)
         if found.cut:
             tried = ", ".join(f"{one:g}" for one in found.tried)
             warnings.warn(

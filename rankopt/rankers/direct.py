@@ -270,7 +270,7 @@ class DirectRanker(LinearRanker):
             arranged = canonical(queries, weights / weights.max())
             search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
-            begun = begun_at(search, start, self.n_restarts, seed_from(self.random_state))
+            begun = begun_at(search, start, int(self.n_restarts), seed_from(self.random_state))
             climb = self._climb(search, begun[0][0])
             done = self._climbed(climb, begun, queries, weights, judge, run)
             self._keep(climb, done, begun[0][0], judge)

@@ -14,7 +14,7 @@ from formulations.arrays import is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
 from rankopt.data.tables import warn_of_features
-from rankopt.data.validation import as_csr, check_unmasked, lent, without_query_column
+from rankopt.data.validation import as_csr, check_unmasked, in_order_of, lent, without_query_column
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
@@ -300,18 +300,12 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
     """The weights (m,) of the queries in order of first appearance, not normalised: 1 each when `weight` is None.
 
     weight: a mapping from query id to weight (it may know more queries, so that it survives cross-validation), a
-    pandas Series (its index are the query ids), or an array (m,) in order of first appearance.
+    pandas Series whose index has the query ids, or an array or another Series (m,) in order of first appearance.
     Raises DataError when a query has no weight, or a weight is negative, infinite or NaN, or all are 0.
     """
     if weight is None:
         return np.ones(len(queries))
-    if hasattr(weight, "to_dict"):
-        weight = weight.to_dict()
-    if isinstance(weight, Mapping):
-        missing = [query for query in queries.query_ids if query not in weight]
-        if missing:
-            raise DataError(f"query_weight has no weight for query {missing[0]!r}; give every query one.")
-        weight = [weight[query] for query in queries.query_ids]
+    weight = in_order_of("query_weight", weight, queries.query_ids)
     check_unmasked(weight, "query_weight")
     try:
         passed = np.asarray(weight)

@@ -29,6 +29,7 @@ from rankopt.measures.notation import MeasureMix, parse
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.run import cures_at_start
+from rankopt.rankers.starts import unit_of_gains
 from rankopt.rankers.typing import (
     AnyBound,
     AnyCheckpoint,
@@ -84,8 +85,9 @@ class LargeMarginRanker(OptimizedRanker):
     lam, C : defaults "scale", None
         The regularization strength λ: a number > 0, "scale", or "auto", which chooses a multiple of "scale" by
         cross-validation over queries. "scale" is 3 U / m, with U the mean squared distance of the features from
-        the mean of their query: invariant to one scale of all features. With penalty="l1" it is 3% of the
-        smallest λ at which w = 0. With lam=None, λ = 1 / (C m). `lam_` is λ.
+        the mean of their query (divided by the mean best value of a measure without maximum, as DCG): one scale
+        of all features or gains leaves the orders the same. With penalty="l1" it is 3% of the smallest λ at
+        which w = 0. With lam=None, λ = 1 / (C m). `lam_` is λ.
     constraints : default None
         An `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and reference
         are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position weights
@@ -229,6 +231,9 @@ class LargeMarginRanker(OptimizedRanker):
             return row_scores(queries.features, queries.rows, w0())
 
         return shards(queries, build)
+
+    def _unit_of_gains(self, queries: Arrangement) -> float:
+        return unit_of_gains(self.measure, queries)
 
     def _inner(self) -> PositionalMeasure:
         """The measure where rankings are constrained; OptionError where it is none for that."""

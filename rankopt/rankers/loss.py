@@ -13,7 +13,7 @@ from rankopt.errors import OptionError
 from rankopt.losses import get_loss, make_loss, sees_queries
 from rankopt.losses.loss import protocol_of
 from rankopt.measures.notation import parse
-from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.optimized import FromZeroRanker
 from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class LossRanker(OptimizedRanker):
+class LossRanker(FromZeroRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w), v_q = 1/m unless queries have weights, over the queries
     that have documents of different grades.
 
@@ -60,8 +60,10 @@ class LossRanker(OptimizedRanker):
         "zeros" (default), "ridge", "ranksvm", "regression" (see `LargeMarginRanker`), or an array (d,).
     constraints : default None
         An `Admissible` that `rank` and `score` obey; training does not use it.
-    lam, C, normalize : defaults 0.01, None, None
-        As in `LargeMarginRanker`.
+    lam, C, normalize : defaults "scale", None, None
+        As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
+        and v the median of their variances there, times the size of the loss: invariant to one scale of all features or
+        of the loss.
 
     **Model**
 
@@ -92,7 +94,7 @@ class LossRanker(OptimizedRanker):
         w0: Start = "zeros",
         method: AnyMethod = "bundle",
         master_solver: AnySolver = "auto",
-        lam: Strength = 1e-2,
+        lam: Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -142,7 +144,7 @@ class LossRanker(OptimizedRanker):
         return self.w0
 
 
-class PairwiseRanker(OptimizedRanker):
+class PairwiseRanker(FromZeroRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
@@ -157,7 +159,7 @@ class PairwiseRanker(OptimizedRanker):
         w0: Start = "zeros",
         method: AnyMethod = "bundle",
         master_solver: AnySolver = "auto",
-        lam: Strength = 1e-2,
+        lam: Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,

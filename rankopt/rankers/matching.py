@@ -32,7 +32,7 @@ from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.linear import row_weights
-from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.optimized import FromZeroRanker, OptimizedRanker
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.typing import (
     AnyBound,
@@ -117,7 +117,7 @@ def matching_solver(argmax: Any) -> Solver | str:
     return solver
 
 
-class MatchingRanker(OptimizedRanker):
+class MatchingRanker(FromZeroRanker):
     """Linear ranker that assigns documents to k slots, trained on a bound of the regret of the assignment.
 
     It minimizes (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ). loss_q is an upper bound of the benefit lost by the best
@@ -143,8 +143,9 @@ class MatchingRanker(OptimizedRanker):
     w0 : default None
         "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for
         the convex bound and regression for the others.
-    lam, C, normalize : defaults 0.01, None, None
-        As in `LargeMarginRanker`.
+    lam, C, normalize : defaults "scale", None, None
+        As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
+        and v the median of their variances there: invariant to one scale of all features or of position_weight.
 
     **Solver**
 
@@ -181,7 +182,7 @@ class MatchingRanker(OptimizedRanker):
         method: AnyMethod = "bundle",
         argmax_solver: AnySolver = "auto",
         master_solver: AnySolver = "auto",
-        lam: Strength = 1e-2,
+        lam: Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -229,6 +230,9 @@ class MatchingRanker(OptimizedRanker):
             return chosen, MarginLoss.build(argmax, bound)
 
         return shards(queries, build, lambda linear: Slots(linear, worth.shape[1]))
+
+    def _unit_of_gains(self, queries: Arrangement) -> float:
+        return float(slot_weights(self.n_positions, self.position_weight, queries).mean())
 
     def _start(self) -> Any:
         return ("zeros" if get_bound(self.bound).convex else "regression") if self.w0 is None else self.w0
@@ -320,7 +324,7 @@ class MatchingRanker(OptimizedRanker):
         check_is_fitted(self, "coef_")
         if slot not in Interval(1, self.coef_.shape[0], "both", integer=True):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
-        return self._explained(x, y, self.coef_[slot - 1], among)
+        return self._explained(x, y, self.coef_[int(slot) - 1], among)
 
     def _judged(
         self, queries: Queries, constraints: Any, measure: Any, position_weights: Any, feature_map: Any
@@ -375,7 +379,7 @@ def _by_ties(queries: Queries) -> Ints:
 
 
 def regression(ranker: Any, queries: Arrangement) -> Floats:
-    """Least squares on belonging in the slot."""
+    """Least squares on belonging in the slot, in units of the mean benefit."""
     belongs = benefit(queries, slot_weights(ranker.n_positions, ranker.position_weight, queries)) > 0
-    weights, targets = row_weights(queries), belongs.T.astype(np.float64)
+    weights, targets = row_weights(queries), belongs.T * ranker._unit_of_gains(queries)
     return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])

@@ -34,10 +34,10 @@ from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.path import chosen_factor
+from rankopt.rankers.path import FROM_ZERO, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_of_outcome
-from rankopt.rankers.starts import get_start, natural_lam, unit_of
+from rankopt.rankers.starts import get_start, median_lam, natural_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def penalised(penalty: Any, method: object) -> type[Objective]:
     return kind
 
 
+MARGIN_STARTS = ("ridge", "ranksvm")  # starts whose margins are 1, in units of the gains
+
 LEFT_IN = 0.03  # what lam="scale" is under penalty="l1", as part of the λ at which no feature is left in
 
 
@@ -72,6 +74,9 @@ class OptimizedRanker(LinearRanker):
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None), "warm_start": (bool,)}
+
+    _from_zero: ClassVar[tuple[float, ...]] = FROM_ZERO
+    """The parts of "scale" that lam="auto" tries from w₀ = 0."""
 
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
@@ -204,13 +209,22 @@ class OptimizedRanker(LinearRanker):
         if (self.lam is None) == (self.C is None):
             raise OptionError("exactly one of lam and C must set the regularization strength; set the other to None")
         if isinstance(self.lam, str):
-            return natural_lam(queries, count) * unit_of(risk.shards)
+            return self._natural_lam(queries, count) * unit_of(risk.shards) / self._unit_of_gains(queries)
         return 1.0 / (float(self.C) * count) if self.lam is None and self.C is not None else float(self.lam or np.nan)
+
+    def _natural_lam(self, queries: Arrangement, count: int) -> float:
+        """λ of lam="scale" for losses and gains of size 1."""
+        return natural_lam(queries, count)
+
+    def _unit_of_gains(self, queries: Arrangement) -> float:
+        """The unit in which the loss measures margins: scores that are as many times as large have the same orders."""
+        return 1.0
 
     def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)
         if isinstance(start, str):
-            return np.asarray(get_start(start, self._starts)(self, queries)).ravel()
+            w0 = np.asarray(get_start(start, self._starts)(self, queries)).ravel()
+            return w0 * self._unit_of_gains(queries) if start in MARGIN_STARTS else w0
         w0 = as_numbers("w0", start)
         if w0.shape != shape or not np.isfinite(w0).all():
             size = " × ".join(map(str, shape))
@@ -241,3 +255,12 @@ class OptimizedRanker(LinearRanker):
     def _check_params(self) -> None:
         super()._check_params()
         check_options(self)
+
+
+class FromZeroRanker(OptimizedRanker):
+    """Base of rankers that start at w = 0."""
+
+    _from_zero: ClassVar[tuple[float, ...]] = (10.0, 1.0, 0.1, 0.01)
+
+    def _natural_lam(self, queries: Arrangement, count: int) -> float:
+        return median_lam(queries, count)

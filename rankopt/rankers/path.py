@@ -272,7 +272,7 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
         one._before(own)
         objective = one.objective(own, weights[rest])
         judge = one._values(queries.select(left), steady(ranker))
-        factors = FACTORS if objective.start.any() else FROM_ZERO
+        factors = FACTORS if objective.start.any() else ranker._from_zero
         lams = [factor * objective.lam for factor in factors]
 
         def clock() -> Clock:

@@ -33,7 +33,7 @@ from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import in_range, training_run, warn_below_start
-from rankopt.rankers.starts import get_start, spread
+from rankopt.rankers.starts import get_start, spread, unit_of_gains
 from rankopt.rankers.typing import AnyCheckpoint, AnyEngine, AnyMeasure, Callbacks, Normalize, SmoothStart, StrengthName
 from rankopt.risk.risk import shards
 
@@ -231,7 +231,7 @@ class SmoothRanker(LinearRanker):
     def _lam(self, queries: Arrangement, count: int) -> float:
         if not isinstance(self.lam, str):
             return float(self.lam)
-        return STRENGTH * spread(queries) / count
+        return STRENGTH * spread(queries) * unit_of_gains(self.measure, queries) / count
 
     def _w0(self, queries: Arrangement) -> Floats:
         if isinstance(self.w0, str):

@@ -23,13 +23,15 @@ from rankopt.errors import DataError, OptionError
 from rankopt.fitting import raise_interruptions
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.smooth import smoothable
+from rankopt.measures.measure import PositionalMeasure
+from rankopt.measures.notation import MeasureMix, parse
 from rankopt.optimize import least_squares as within
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Clock, train
 from rankopt.optimize.least_squares import largest_magnitudes, least_squares
 from rankopt.optimize.line_search import LineSearch
-from rankopt.optimize.objective import Objective
+from rankopt.optimize.objective import Objective, deviations
 from rankopt.options import as_numbers
 from rankopt.rankers import STARTS
 from rankopt.rankers.linear import cross_validated_ridge, row_weights
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from rankopt.risk.risk import Shard
 
 Floats = NDArray[np.float64]
-
-RANKSVM = 1e-2  # λ of `PairwiseRanker()`
 
 TOL, STEPS = 1e-3, 300
 """The relative gap to which a start is trained, and the steps after which it is good enough in any case."""
@@ -66,7 +66,7 @@ def ridge(ranker: Any, queries: Arrangement) -> Floats:
     w = cross_validated_ridge(queries)
     scores = row_scores(queries.features, queries.rows, w)
     along = replace(queries, features=scores[:, None], rows=np.arange(scores.size))
-    return np.asarray(w * max(float(by_pairs(ranker, along, None)[0]), 0.0))
+    return np.asarray(w * max(float(by_pairs(ranker, along, natural_lam)[0]), 0.0))
 
 
 def bare_ridge(ranker: Any, queries: Arrangement) -> Floats:
@@ -75,8 +75,8 @@ def bare_ridge(ranker: Any, queries: Arrangement) -> Floats:
 
 
 def ranksvm(ranker: Any, queries: Arrangement) -> Floats:
-    """The weights of `PairwiseRanker()`, whose λ is a number: it depends on the scale of the features."""
-    return by_pairs(ranker, queries, RANKSVM)
+    """The weights of `PairwiseRanker()`."""
+    return by_pairs(ranker, queries, median_lam)
 
 
 def workers(ranker: Any) -> tuple[str, int | None]:
@@ -84,12 +84,12 @@ def workers(ranker: Any) -> tuple[str, int | None]:
     return "serial" if ranker.engine == "serial" else "threads", None if ranker.n_jobs in (None, -1) else ranker.n_jobs
 
 
-def by_pairs(ranker: Any, queries: Arrangement, lam: float | None) -> Floats:
-    """RankSVM at this λ, None for the natural one. Limits of time begin afterwards: a start that they cut off would
-    depend on the speed of the machine."""
+def by_pairs(ranker: Any, queries: Arrangement, scale: Callable[[Arrangement, int], float]) -> Floats:
+    """RankSVM at the λ of this scale. Limits of time begin afterwards: a start that they cut off would depend on the
+    speed of the machine."""
     engine = get_engine(*workers(ranker))
     risk = Risk(shards_of_grades(queries, PairwiseHinge), engine)
-    lam = natural_lam(queries, risk.weights.size) if lam is None else lam
+    lam = scale(queries, risk.weights.size)
     objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets))
     with ended(engine, True):
         outcome = train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, None))
@@ -122,12 +122,26 @@ def natural_lam(queries: Arrangement, count: int) -> float:
 
     A feature map whose slopes are f times as large has the same orders at weights 1/f times as large, under f² times
     the λ: `unit_of` is Σ_q v_q f_q². f is 1 for positions and pairs, n₋ for the first relevant document
-    (`FEATURE_MAPS`). A loss times C has its optimum under C times the λ.
+    (`FEATURE_MAPS`). A loss times C has its optimum under C times the λ. Gains times c have the same orders at weights
+    c times as large, under 1/c times the λ: see `unit_of_gains`.
 
     Raises InvalidProblemError where squares of the features are too large for double precision, and DataError where
     they are too small.
     """
-    unit = spread(queries)
+    return STRENGTH * _checked(spread(queries), queries) / count
+
+
+def median_lam(queries: Arrangement, count: int) -> float:
+    """λ = d v / (10 m): `lam="scale"` of rankers that start at w = 0. d features vary within queries, and v is the
+    median of their variances there: in raw data, U is that of a few features with large values, and such a λ would
+    leave the others no weight. As `natural_lam` otherwise. The 10 was chosen on data: from 3 to 30 little changes."""
+    with np.errstate(over="ignore"):  # an error follows
+        squares = np.square(deviations(queries))
+    varying = squares[squares > 0]
+    return 0.1 * _checked(varying.size * float(np.median(varying)) if varying.size else 0.0, queries) / count
+
+
+def _checked(unit: float, queries: Arrangement) -> float:
     if not np.isfinite(unit):
         raise InvalidProblemError("the squares of the features leave double precision")
     if unit < FAINT and 0.0 < largest_magnitudes(queries.features).max(initial=0.0) < np.sqrt(FAINT):
@@ -135,15 +149,36 @@ def natural_lam(queries: Arrangement, count: int) -> float:
             "lam='scale' cannot be found because squares of the features are next to nothing in double precision; "
             "multiply the features by 1e150, or give lam a number"
         )
-    return STRENGTH * (unit if unit > 0 else 1.0) / count
+    return unit if unit > 0 else 1.0
 
 
 def unit_of(shards: Sequence[Shard]) -> float:
-    """Σ_q v_q f_q² of the losses of these shards, 1 of those without this number."""
-    known = [getattr(shard.loss, "unit", np.ones(len(shard))) for shard in shards]
+    """Σ_q v_q f_q² of the losses of these shards. Losses without this number: f²/l, with l their mean value at scores
+    of 0 and f half the mean of Σ_j |slope_j|, so that C times a loss gets C times the λ; 1 where l is not positive."""
+    if any(not hasattr(shard.loss, "unit") for shard in shards):
+        at = [(shard.weights, shard.offsets, shard.loss.at(np.zeros(shard.offsets[-1]))) for shard in shards]
+        value = sum(float(weights @ one.value) for weights, _, one in at)
+        slopes = sum(
+            float(weights @ np.add.reduceat(np.abs(one.assigned - one.reference), offsets[:-1]))
+            for weights, offsets, one in at
+        )
+        return 0.25 * slopes**2 / value if slopes > 0 and value > 0 else 1.0
+    known = [np.asarray(shard.loss.unit) for shard in shards]  # type: ignore[attr-defined]
     if all((unit == 1.0).all() for unit in known):
         return 1.0  # to the bit, which a sum of weights is not
     return float(sum(shard.weights @ unit for shard, unit in zip(shards, known, strict=True)))
+
+
+def unit_of_gains(measure: Any, queries: Arrangement) -> float:
+    """1 of a measure that is at most 1, else its mean best value; of a mix the mean of its parts."""
+    parsed = parse(measure)
+    parts = [(one.weight, one.measure) for one in parsed.parts] if isinstance(parsed, MeasureMix) else [(1.0, parsed)]
+    units = [1.0] * len(parts)
+    for number, (_, one) in enumerate(parts):
+        if isinstance(one, PositionalMeasure) and one.max_value == np.inf:
+            best = float(np.average(one.best(queries.graded, queries.offsets), weights=queries.weights))
+            units[number] = best if best > 0 else 1.0
+    return float(np.average(units, weights=[weight for weight, _ in parts]))
 
 
 def spread(queries: Arrangement) -> float:

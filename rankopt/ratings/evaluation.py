@@ -27,6 +27,7 @@ from rankopt.data.validation import each_row, sealed
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.binary import Binary
+from rankopt.measures.dcg import DiscountOptions
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.options import number
@@ -80,20 +81,30 @@ def _parts(measure: Any) -> list[Measure]:
     return [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
 
 
+def has_exponential_gain(measure: Any) -> bool:
+    """Whether the gain of a rating y is 2^y - 1, in the measure or a part of it."""
+    return any(isinstance(one, DiscountOptions) and one.stated_gain in (None, "exp2") for one in _parts(parse(measure)))
+
+
 def _has_order(values: Floats, bounds: Ints, measure: Binary) -> Bools:
     return ordered_lists(bounds, measure.relevant(values))
 
 
 @contextmanager
 def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[None]:
-    """In this context a MeasureError caused by ratings below 0 names them and the cure."""
+    """In this context a MeasureError caused by ratings below 0, or too large for 2^y, names them and the cure."""
     try:
         yield
     except MeasureError as error:
-        least = float(values.min(initial=0.0))
+        least, largest = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+        why = error.args[0].partition(";")[0]
+        if least >= 0 and has_exponential_gain(measure):
+            raise MeasureError(
+                f"{name} {measure!s} cannot judge ratings up to {largest:g} ({why}); pass {name}=\"nDCG(gain='linear')"
+                f'@10", or divide all ratings by {largest / 5:.3g}'
+            ) from error
         if least >= 0:
             raise
-        why = error.args[0].partition(";")[0]
         raise MeasureError(
             f"{name} {measure!s} cannot judge ratings below 0 ({why}); add {-least:g} to all ratings, which "
             f"changes no order, or give another {name}, such as 'ERU(d=0)', whose gain is max(y - d, 0)"

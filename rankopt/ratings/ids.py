@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Ints, Shorts, each
-from rankopt.data.validation import as_array, check_entries, check_unmasked, is_missing, sealed
+from rankopt.data.validation import as_array, check_entries, check_unmasked, is_missing, plain_name, sealed
 from rankopt.errors import DataError
 
 Ids = NDArray[Any]
@@ -337,8 +337,3 @@ def _column(names: list[Any], wanted: str | None, usual: tuple[str, ...], what: 
         why = f"{', '.join(map(repr, found))} would all do" if found else "none has a usual name"
         raise DataError(f"The frame has no unique column of the {what} ({why} among {listed}); pass {what}='...'.")
     return found[0]
-
-
-def plain_name(name: Any) -> str:
-    """The column name in the form of the lists above."""
-    return str(name).strip().lower().replace("_", "").replace("-", "").replace(" ", "")

@@ -44,8 +44,9 @@ from formulations.arrays import as_path, check_type
 from rankopt.data.svmlight.parser import NUMBER, query_name
 from rankopt.data.tables import column_of, table_at
 from rankopt.data.text import BLOCK, check_text, clipped, is_text, text_blocks
+from rankopt.data.validation import plain_name
 from rankopt.errors import DataError
-from rankopt.ratings.ids import ITEM, RATING, USER, chosen_columns, ordered, plain_name, recode
+from rankopt.ratings.ids import ITEM, RATING, USER, chosen_columns, ordered, recode
 from rankopt.ratings.table import Ratings
 
 SEPARATORS = (b"::", b"\t", b",", b";", b"|", b" ")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Bools, generator
+from formulations.arrays import Bools, generator, to_integer
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_spelling
@@ -53,7 +53,7 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
     Raises DataError if no user is left.
     """
     ratings = _read(ratings, "weak_split")
-    _check(n=n, seed=seed)
+    n, seed = _integers(n=n, seed=seed)
     sizes = np.diff(ratings.bounds)
     chosen = sizes >= n + TESTED
     if not chosen.any():
@@ -78,7 +78,7 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     Raises DataError if fewer than `users` users have more than n ratings.
     """
     ratings = _read(ratings, "strong_split")
-    _check(n=n, seed=seed, users=users, least=least)
+    n, seed, users, least = _integers(n=n, seed=seed, users=users, least=least)
     left = ratings.select(ratings.counts[ratings.columns] >= least, drop=True)
     sizes = np.diff(left.bounds)
     order = np.argsort(-sizes, kind="stable")[:users]
@@ -173,7 +173,8 @@ def _draw_mask(ratings: Ratings, n: int, random: np.random.Generator) -> Bools:
     return chosen
 
 
-def _check(**numbers: int) -> None:
+def _integers(**numbers: int) -> list[int]:
     for name, value in numbers.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (name != "seed"):
+        if (number := to_integer(value)) is None or number < (name != "seed"):
             raise OptionError(f"{name} cannot be {value!r}; it must be an integer from {int(name != 'seed')}.")
+    return [int(value) for value in numbers.values()]

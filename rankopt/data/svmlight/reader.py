@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats, as_path, check_type, is_sparse
+from formulations.arrays import Floats, as_path, check_type, is_sparse, to_integer
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
@@ -132,12 +132,13 @@ class SvmlightParser:
         n_features: int | None,
         size: int = BLOCK,
     ) -> None:
-        self.file, self.size, self.n_features = as_path(path, DataError), size, n_features
+        self.file, self.size = as_path(path, DataError), size
         self.header = Header(self.file)
         width = LARGEST_INDEX if n_features is None else n_features
-        if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
+        if not 1 <= (to_integer(width) or 0) <= LARGEST_INDEX:
             raise OptionError(f"n_features cannot be {n_features!r}; it must be an integer from 1 to {LARGEST_INDEX}.")
-        self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), width, "n_features")
+        self.n_features = None if n_features is None else int(n_features)
+        self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), int(width), "n_features")
         if missing is not None and missing not in Interval(-self.rules.limit, self.rules.limit, "neither"):
             raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
 
@@ -239,8 +240,8 @@ def read_svmlight(
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
     parsed = joined(list(reading))
     greatest, _ = parsed.greatest()
-    names = reading.header.names(n_features or greatest, n_features)
-    d = n_features or (len(names) if names else greatest)
+    names = reading.header.names(reading.n_features or greatest, reading.n_features)
+    d = reading.n_features or (len(names) if names else greatest)
     if isinstance(unjudged, str) and unjudged == "drop" and parsed.grades.max() < 0:
         raise DataError(
             f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; add grades >= 0."
@@ -287,12 +288,12 @@ def read_svmlight_blocks(
     n_features: by default that of the header, else of the first block; a greater index later raises DataError. A query
     is never split between blocks, and one that reappears raises DataError.
     """
-    if not (isinstance(block, int | np.integer) and block >= 1):
+    if (to_integer(block) or 0) < 1:
         raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
     if not isinstance(sparse, bool | np.bool_):
         raise OptionError(f"sparse cannot be {sparse!r} because all blocks are of one kind; it is True or False.")
-    reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(block, BLOCK))
-    return _blocks(reading, unjudged, dtype, sparse, block)
+    reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(int(block), BLOCK))
+    return _blocks(reading, unjudged, dtype, sparse, int(block))
 
 
 def _blocks(reading: SvmlightParser, unjudged: Unjudged, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:

@@ -69,6 +69,39 @@ def test_a_frame_names_unnamed_and_sparse_features():
     assert frame.to_dict("list") == {"qid": ["a", "b"], "x1": [0.0, 1.0], "x2": [2.0, 0.0]}
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz"])
+def test_separators_blanks_and_decimal_commas_of_text_files(ending, separator, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(COLUMNS).rename(columns={"query_id": " Query ID", "Label": "label ", "x1": "x1 "})
+    for decimal in "." if separator == "," else ".,":
+        path = tmp_path / f"{'point' if decimal == '.' else 'comma'}.{ending}"
+        frame.to_csv(path, index=False, sep=separator, decimal=decimal)
+        same(read_table(path))
+    attributes = tmp_path / f"a.{ending.removesuffix('.gz')}"
+    pandas.DataFrame({"qid": list("aaabb"), "docid": ["d2", "d4", "d5", "d1", "d3"], "n": range(5)}).to_csv(
+        attributes, index=False, sep=separator
+    )
+    assert read_attributes(attributes, EXPECTED).attributes["n"].tolist() == [3, 0, 4, 1, 2]
+
+
+def test_one_column_is_no_table(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "t.csv").write_text("qid:label:x1\n1:0:2\n")
+    with pytest.raises(DataError, match="only one column, 'qid:label:x1'; separate columns by commas"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("name", ["QID", "q_id", "Query-ID", "session_id", "search id", "srch_id", "Topic", "group_id"])
+def test_frames_and_fit_know_the_same_columns_of_queries(name):
+    frame = pandas.DataFrame(COLUMNS).rename(columns={"query_id": name})
+    same(read_table(frame))
+    rows = frame[[name, "x1", "x2"]]
+    assert RegressionRanker().fit(rows, frame["Label"]).n_queries_ == 2
+    with pytest.warns(ColumnWarning, match="called like ids of queries.*: group id"):
+        assert read_table(frame.assign(**{"query": frame[name], "group id": [1, 2, 2, 1, 1]}).drop(columns=name))
+
+
 @pytest.mark.parametrize("ending", ["parquet", "feather", "csv", "csv.gz"])
 def test_files(ending, tmp_path):
     pytest.importorskip("pyarrow")

@@ -28,7 +28,7 @@ from rankopt.errors import (
     OptionError,
     TrainingInterruptedWarning,
 )
-from rankopt.losses import OrdinalHinge
+from rankopt.losses import OrdinalHinge, PreferenceHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
@@ -958,3 +958,28 @@ def test_no_item_of_a_complete_table_is_left_out_whole(items):
     sizes = np.array([np.unique(rated.columns[fold == one]).size for one in range(regularization.FOLDS)])
     assert (sizes == items).all()
     assert np.ptp(np.bincount(fold, minlength=regularization.FOLDS)) <= 1
+
+
+@pytest.mark.parametrize("unit", [0.2, 0.25, 20.0, 1024.0])
+def test_the_unit_of_the_ratings_changes_no_choice_and_no_list(unit):
+    user, item, value = triplets(tastes())
+    pairs = np.column_stack([user, item])
+    one, other = (CofiRanker(factors=2).fit(pairs, value * c) for c in (1.0, unit))
+    assert other.chosen_.reached == pytest.approx(one.chosen_.reached, rel=1e-9)
+    assert other.reg_ == one.reg_
+    np.testing.assert_allclose(other.predict(pairs) / unit, one.predict(pairs), rtol=1e-9)
+
+
+def test_ratings_too_large_for_the_measure_are_refused_with_a_measure_that_works():
+    ratings = tastes()
+    user, item, value = triplets(ratings)
+    large = Ratings.from_arrays(user, item, value * 1000.0)
+    ranker = CofiRanker(factors=2).fit(large)
+    with pytest.raises(MeasureError, match=r"measure nDCG@10 .* up to 5000 .* measure=\"nDCG\(gain='linear'\)@10\""):
+        ranker.score(large)
+    assert CofiRanker("nDCG(gain='linear')@10", measure="nDCG(gain='linear')@10", **QUICK).fit(large).score(large) > 0.5
+    with pytest.raises(MeasureError, match=r"loss nDCG@10 .* loss=\"nDCG\(gain='linear'\)@10\""):
+        CofiRanker("nDCG@10", **QUICK).fit(large)
+    with pytest.raises(OptionError, match="overflows for the grade 5000"):
+        CofiRanker("preferences", **QUICK).fit(large)
+    assert CofiRanker(partial(PreferenceHinge, gain="linear"), **QUICK).fit(large).user_factors_.any()

@@ -8,19 +8,26 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from planted.attack import assert_survived
+from problems.rated import tastes
 from problems.training import BOUNDS, made
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
 import rankopt.rankers
-from rankopt.data import Queries
+from formulations import FormulationError, RankingSet, matching, solve, verify_integrality
+from rankopt.constraints.admissible import Admissible
+from rankopt.data import Queries, load_sample
 from rankopt.errors import DataError, MeasureError, NoProgressWarning, OptionError
 from rankopt.evaluation.evaluation import evaluate
+from rankopt.measures import nDCG
 from rankopt.optimize import METHODS, get_method
+from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.least_squares import column_units
 from rankopt.rankers import (
     RANKERS,
+    BoostedRanker,
+    CofiRanker,
     DirectRanker,
     LargeMarginRanker,
     LinearRanker,
@@ -29,6 +36,7 @@ from rankopt.rankers import (
     PairwiseRanker,
     RegressionRanker,
 )
+from rankopt.ratings import weak_split
 
 FEATURES = np.arange(12.0).reshape(6, 2) ** 2
 GRADES = np.array([0, 1, 2, 0, 1, 0])
@@ -393,3 +401,43 @@ def test_huge_features_are_named(form, scale):
             ranker.fit(queries)
         with pytest.raises(DataError, match="feature 2 reaches"):
             ranker.fit(form(X), y, qid=qid)
+
+
+TRAIN = load_sample("les-miserables").train.select(range(6))
+SLOTS = TRAIN.replace(relevance=np.minimum(TRAIN.relevance, 2))
+RATINGS = tastes()
+TEMPLATE = RankingSet(6, 4)
+
+
+def recommended(k):
+    return CofiRanker(factors=2, reg=0.5).fit(RATINGS).recommend(RATINGS.users[:2], k=k).to_frame()["item"].tolist()
+
+
+COUNTED = {
+    "cutoff": lambda k: nDCG @ k,
+    "rank": lambda k: LargeMarginRanker(max_iter=3).fit(TRAIN).rank(TRAIN.select([0]), k=k).tolist(),
+    "slots": lambda k: str(MatchingRanker(k).fit(SLOTS).explain(SLOTS.features[0], SLOTS.features[1], slot=k)),
+    "recommend": recommended,
+    "steps": lambda k: LargeMarginRanker(max_iter=k, method=Bundle(groups=k, keep_idle=k)).fit(TRAIN).coef_.tolist(),
+    "restarts": lambda k: DirectRanker(n_restarts=k, max_iter=1).fit(TRAIN).coef_.tolist(),
+    "trees": lambda k: BoostedRanker(n_estimators=k, num_leaves=k, n_bags=k).fit(TRAIN).predict(TRAIN).tolist(),
+    "factors": lambda k: CofiRanker(factors=k, max_iter=k, n_jobs=k, reg=0.5).fit(RATINGS).item_factors_.tolist(),
+    "split": lambda k: str(weak_split(RATINGS, n=k, seed=k)),
+    "admissible": lambda k: repr(Admissible(k).at_most(k, by="site", positions=[k - 1])),
+    "set": lambda k: str(RankingSet(3 * k, 2 * k).at_most(k, documents=[0, k]).fix(k, k).between(1, k, by=[*"aabbcc"])),
+    "share": lambda k: str(TEMPLATE.at_least(share=0.5, documents=[0, 1], prefixes=k).min_distance(k, by=[*"aabbcc"])),
+    "effort": lambda k: str(verify_integrality(np.eye(2), seed=k, max_effort=k)),
+    "threads": lambda k: solve(matching(np.eye(3)), "highs", threads=k).value,
+}
+"""What takes a count, an index, a seed: all of these are 2."""
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", COUNTED)
+def test_floats_that_are_integers_count_as_such_and_others_are_refused(name):
+    expected = COUNTED[name](2)
+    for whole in (2.0, np.float32(2.0), np.int16(2)):
+        assert COUNTED[name](whole) == expected
+    for other in (2.5, True, np.nan):
+        with pytest.raises((OptionError, DataError, MeasureError, FormulationError)):
+            COUNTED[name](other)

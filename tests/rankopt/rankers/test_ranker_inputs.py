@@ -5,13 +5,15 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from problems.rated import tastes
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import Queries
 from rankopt.errors import DataError, MissingQueryIdsWarning
 from rankopt.measures import evaluate
-from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
+from rankopt.optimize.line_search import LineSearch
+from rankopt.rankers import CofiRanker, LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 
 N, D, M = 60, 6, 7
 NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
@@ -268,3 +270,40 @@ def test_an_open_gap_warns_the_caller(ranker, fit):
     with pytest.warns(ConvergenceWarning, match="before the gap closed") as caught:
         fit(ranker(tol=1e-9, max_iter=1, lam=1e-3), features, grades)
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_series_counts_by_position_unless_its_index_are_the_ids(rows):
+    features, grades, qid = rows
+    random = np.random.default_rng(0)
+    first_seen = list(dict.fromkeys(qid.tolist()))
+    weight = random.uniform(1.0, 2.0, M)
+    shuffled = pd.Series(weight, index=first_seen).sample(frac=1, random_state=1)
+
+    def series(values):
+        """With an index that is neither the position nor an id."""
+        return pd.Series(values, index=1000 + random.permutation(len(values)))
+
+    expected = RegressionRanker().fit(features, grades, qid=qid, query_weight=weight)
+    frame = pd.DataFrame(features, index=random.permutation(N))
+    for passed in (series(weight), shuffled, dict(zip(first_seen, weight, strict=True))):
+        ranker = RegressionRanker().fit(frame, series(grades), qid=series(qid), query_weight=passed)
+        assert_array_equal(ranker.coef_, expected.coef_)
+        line = LineSearch.from_measure("nDCG@3", Queries.from_arrays(features, grades, qid=qid), passed)
+        values = evaluate(grades, features[:, 0], "nDCG@3", qid=qid).values[0]
+        assert line.value(np.eye(D)[0]) == pytest.approx(np.average(values, weights=weight))
+    rows_weight = weight[[first_seen.index(q) for q in qid.tolist()]]
+    assert expected.score(frame, series(grades), qid=series(qid), sample_weight=series(rows_weight)) == pytest.approx(
+        expected.score(features, grades, qid=qid, sample_weight=rows_weight)
+    )
+    with pytest.raises(DataError, match=r"shape \(2,\)"):
+        RegressionRanker().fit(features, grades, qid=qid, query_weight=series(weight[:2]))
+
+
+def test_a_series_of_users_counts_by_position_unless_its_index_are_the_users():
+    ratings = tastes()
+    weight = np.random.default_rng(0).uniform(1.0, 2.0, ratings.n_users)
+    shuffled = pd.Series(weight, index=ratings.users.tolist()).sample(frac=1, random_state=1)
+    expected = CofiRanker(factors=2, reg=0.5).fit(ratings, user_weight=weight)
+    for passed in (shuffled, pd.Series(weight, index=np.arange(weight.size)[::-1] + 1000)):
+        ranker = CofiRanker(factors=2, reg=0.5).fit(ratings, user_weight=passed)
+        assert_array_equal(ranker.item_bias_, expected.item_bias_)

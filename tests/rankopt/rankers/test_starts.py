@@ -2,21 +2,24 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from rankopt.cli import rankopt
 from rankopt.data import Queries, load_sample, write_svmlight
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, OptionError, WorseThanInitWarning
+from rankopt.losses import get_loss
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize.bundle import Bundle
-from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
-from rankopt.rankers.path import FACTORS, FOLDS, FROM_ZERO, dealt, judged
+from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers.path import FACTORS, FOLDS, dealt, judged
 from rankopt.rankers.starts import STRENGTH, spread
 
 
@@ -65,6 +68,80 @@ def test_the_natural_strength_falls_with_the_number_of_queries():
     assert ranker.lam_ == pytest.approx(STRENGTH * spread(arranged(X, y, qid)) / useful)
     twice = LargeMarginRanker().fit(np.vstack([X, X]), np.r_[y, y], qid=np.r_[qid, qid + 100])
     assert twice.lam_ == pytest.approx(ranker.lam_ / 2)
+
+
+GAINS = "gain=[0, {0}, {1}, {2}]"
+
+
+def graded(seed=12):
+    """Three features, grades 0 to 3 that follow the first two."""
+    random = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(12), 8)
+    X = random.normal(size=(qid.size, 3))
+    return X, np.digitize(X @ [2.0, 1.0, 0.0] + random.normal(size=qid.size), [0.0, 2.0, 3.0]).astype(float), qid
+
+
+def of_gains(c, measure, bound):
+    return LargeMarginRanker(measure.format(c, 2 * c, 5 * c), bound=bound, tol=1e-6), *graded()
+
+
+def of_features(c, ranker):
+    X, y, qid = graded()
+    return ranker.set_params(tol=1e-6), X * c, y, qid
+
+
+def of_benefits(c, bound):
+    return MatchingRanker(3, position_weight=[3 * c, 2 * c, c], bound=bound, tol=1e-6), *graded()
+
+
+def of_losses(c, name):
+    return LossRanker(lambda *data: Times(get_loss(name)(*data), c), tol=1e-6), *graded()
+
+
+class Times:
+    """A loss times a number."""
+
+    convex = True
+
+    def __init__(self, loss, times):
+        self.loss, self.times = loss, times
+
+    def at(self, scores, prove=False):
+        found = self.loss.at(scores, prove)
+        scaled = {name: self.times * getattr(found, name) for name in ("value", "bound", "height", "assigned")}
+        return replace(found, reference=self.times * found.reference, **scaled)
+
+    def majorant(self, scores):
+        return self
+
+    def select_queries(self, first, last):
+        return Times(self.loss.select_queries(first, last), self.times)
+
+    def reference_weights(self, scores):
+        return self.times * self.loss.reference_weights(scores)
+
+
+DCG, MIX = f"DCG({GAINS})@5", f"DCG({GAINS})@5 + 2*Custom(discount=[1, .5], {GAINS})"
+UNITS = [
+    *[(of_gains, (DCG, bound), 1) for bound in ("convex", "tie-aware", "nonconvex")],
+    (of_gains, (MIX, "nonconvex"), 1),
+    *[(of_benefits, (bound,), 1) for bound in ("tie-aware", "nonconvex")],
+    *[
+        (of_features, (ranker,), -1)
+        for ranker in (PairwiseRanker(), LossRanker("ordinal"), MatchingRanker(bound="nonconvex"))
+    ],
+    *[(of_losses, (name,), 0) for name in ("pairwise", "ordinal", "preferences")],
+]
+"""What is scaled by c, its arguments, and the power of c that the weights follow."""
+
+
+@pytest.mark.parametrize(("make", "arguments", "power"), UNITS)
+def test_units_of_gains_features_and_losses_change_no_order(make, arguments, power):
+    cases = (make(c, *arguments) for c in (1.0, 1e-3, 1e3))
+    one, *others = (clone(ranker).fit(X, y, qid=qid) for ranker, X, y, qid in cases)
+    assert one.coef_.any()
+    for c, other in zip((1e-3, 1e3), others, strict=True):
+        assert other.coef_ == pytest.approx(one.coef_ * c**power, rel=1e-3, abs=1e-6 * c**power)
 
 
 def test_features_that_vary_nowhere_are_no_error():
@@ -179,7 +256,7 @@ def test_the_best_on_queries_left_out_is_chosen(ranker):
     X, y, qid = drawn_auto()
     queries = Queries.from_arrays(X, y, qid=qid)
     found, factors = judged(ranker.set_params(lam="auto"), queries, np.ones(len(queries)))
-    assert factors == (FROM_ZERO if isinstance(ranker, PairwiseRanker) else FACTORS)
+    assert factors == ((10.0, 1.0, 0.1, 0.01) if isinstance(ranker, PairwiseRanker) else FACTORS)
     assert found.shape == (1 + len(factors), len(queries))
     fitted = ranker.fit(queries)
     natural = ranker.set_params(lam="scale").fit(queries).lam_
