@@ -319,7 +319,7 @@ class LinearProgram(Problem):
         for tried in range(TRIES):
             if tried and is_out_of_time():
                 break
-            bound, wrong = self._pressed(cost, digits, spread, prices, radius, zero, curvature)
+            bound, wrong = self.pressed(cost, digits, spread, prices, radius, zero, curvature)
             best = max(best, bound)
             if not wrong.any():
                 break
@@ -331,7 +331,7 @@ class LinearProgram(Problem):
             prices, radius = near.duals, near.radius
         return best
 
-    def _pressed(
+    def pressed(
         self,
         cost: Floats,
         digits: Floats,
@@ -339,7 +339,7 @@ class LinearProgram(Problem):
         prices: Floats,
         radius: Floats,
         zero: Bools,
-        curvature: Payment | None,
+        curvature: Payment | None = None,
     ) -> tuple[float, Bools]:
         """The bound of duals that may be off by `radius`, with reduced costs of exactly 0 at `zero`; and the columns
         that make it infinite, or lower by a reduced cost that is rounding only."""
