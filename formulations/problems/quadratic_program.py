@@ -19,6 +19,7 @@ from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.linear_program import LinearProgram, finite_matrix, least_size
 from formulations.problems.problem import EPSILON, Problem, checked_dual, unit
 from formulations.problems.program import Program
+from formulations.time_limit import is_out_of_time
 
 TRIES = 4  # maximum number of corrections of duals without a bound
 NEWTON_STEPS = 3  # corrections of the point of linearisation
@@ -160,7 +161,8 @@ class QuadraticProgram(Problem):
 
         Every z and every row dual give a bound. A reduced cost r that presses on a far or missing limit is paid for by
         the curvature, where that is positive definite: rᵀ(x - z) + ½ (x - z)ᵀH(x - z) >= -½ rᵀH⁻¹r. Where the bound is
-        infinite still, nearby duals and points with the right sign are tried.
+        infinite still, nearby duals and a point with reduced costs of exactly 0 are enclosed. They stay unknown where
+        more than about 70 free directions depend on each other up to rounding and the matrices are dense.
         """
         return self._best_near(y)[0]
 
@@ -184,10 +186,10 @@ class QuadraticProgram(Problem):
                 break
             smaller = prices * (1.0 - part)
             best, used = self._bound_at(smaller, z)[0], np.concatenate([smaller, z])
-        if best == -np.inf and np.isfinite(y).all():
-            best, used = self._enclosed(np.asarray(y, dtype=np.float64))
-        if best == -np.inf and np.isfinite(y).all():  # some duals may be rounding, of the wrong sign
-            best, used = self._enclosed(np.where(np.abs(y) > NO_DUAL * np.abs(y).max(), y, 0.0))
+        firm = np.where(np.abs(prices) > NO_DUAL * np.abs(y).max(initial=0.0), prices, 0.0)
+        for some in (prices, firm):  # some duals may be rounding, of the wrong sign
+            if best == -np.inf and np.isfinite(y).all() and (some is prices or (firm != prices).any()):
+                best, used = self._enclosed(np.concatenate([some, z]))
         return best, used
 
     def _enclosed(self, y: Floats) -> tuple[float, Floats]:
@@ -199,7 +201,9 @@ class QuadraticProgram(Problem):
         two_sided[:rows] = np.isfinite(self.row_lower) & np.isfinite(self.row_upper)
         none, zero, radius = np.zeros(size), np.zeros(size, dtype=bool), np.zeros(rows + size)
         best, used, duals = -np.inf, y, self.active_dual(y)
-        for _ in range(TRIES):
+        for tried in range(TRIES):
+            if tried and is_out_of_time():
+                break
             z, off = duals[rows:], radius[rows:]
             bent = self._hessian_product(z)
             terms, lost = weighted(-0.5 * z, bent)

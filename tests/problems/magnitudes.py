@@ -98,6 +98,24 @@ def quadratic_program(seed):
     return QuadraticProgram(csr_array(hessian), linear, csr_array(matrix), *limits), optimum
 
 
+def singular_program(seed):
+    """A quadratic program whose hessian has a null space, most variables without limits, and its optimum."""
+    random = np.random.default_rng([57, seed])
+    m, n = int(random.integers(1, 6)), int(random.integers(2, 8))
+    root, matrix = random.integers(-3, 4, (n, int(random.integers(0, n)))), random.integers(-4, 5, (m, n))
+    if random.random() < 0.3:  # a variable as a difference
+        root[-1], matrix[:, -1] = -root[0], -matrix[:, 0]
+    point, kind = random.integers(-8, 9, n) / 4, random.integers(0, 4, m)  # equal, at least, at most, loose
+    duals = random.integers(0, 9, m) * np.where(kind == 0, random.choice([-1, 1], m), np.array([0, 1, -1, 0])[kind])
+    matrix = matrix * 2.0 ** random.integers(-10, 11, (m, 1))
+    hessian, used = (root @ root.T).astype(float), matrix @ point
+    linear = matrix.T @ duals - hessian @ point
+    rows = np.where(kind == 2, -INF, used - 5.0 * (kind == 3)), np.where(kind == 1, INF, used + 5.0 * (kind == 3))
+    lower = np.where(random.random(n) < 0.2, point - 1.0, -INF)
+    problem = QuadraticProgram(csr_array(hessian), linear, csr_array(matrix), *rows, lower, np.full(n, INF))
+    return problem, exact_inner(linear, point) + exact_inner(hessian @ point, point) / 2
+
+
 def integer_program(seed):
     """An integer program with costs of many magnitudes and its optimum by enumeration; None if it is infeasible."""
     random = np.random.default_rng([53, seed])

@@ -6,7 +6,15 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from problems.magnitudes import INF, integer_program, linear_program, quadratic_program, soft_set, sparse_program
+from problems.magnitudes import (
+    INF,
+    integer_program,
+    linear_program,
+    quadratic_program,
+    singular_program,
+    soft_set,
+    sparse_program,
+)
 from scipy.sparse import csr_array
 
 from formulations import (
@@ -29,6 +37,7 @@ CLOSE = 1e-6  # of the terms of the value
 KINDS = {
     "linear": (linear_program, ("auto", "highs", "cvxpy:CLARABEL", "cvxpy:GLOP", "cvxpy:SCIPY")),
     "quadratic": (quadratic_program, ("auto", "qpsolvers:piqp", "qpsolvers:daqp", "cvxpy:CLARABEL")),
+    "singular": (singular_program, ("auto", "qpsolvers:piqp", "qpsolvers:daqp", "cvxpy:CLARABEL")),
     "integer": (integer_program, ("auto", "highs", "cp_sat", "cvxpy:SCIPY")),
     "soft": (soft_set, ("auto", "highs", "cp_sat")),
 }
@@ -78,7 +87,9 @@ def tallied(kind, seeds):
     return counts, wrong
 
 
-@pytest.mark.parametrize(("kind", "number"), [("linear", 120), ("quadratic", 80), ("integer", 100), ("soft", 60)])
+@pytest.mark.parametrize(
+    ("kind", "number"), [("linear", 120), ("quadratic", 80), ("singular", 40), ("integer", 100), ("soft", 60)]
+)
 def test_no_answer_is_wrong(kind, number):
     counts, wrong = tallied(kind, range(number))
     assert not wrong
