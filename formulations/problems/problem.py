@@ -285,12 +285,12 @@ class Solution(CompactReprMixin):
     def verdict(self) -> str:
         """What is proven, or else what the solver claims, in words: "optimal", "optimal (claimed)", "time limit",
         "bounded gap", "feasible", "inaccurate"."""
-        if self.status not in (Status.OPTIMAL, Status.INACCURATE):
-            claimed = {"OPTIMAL": "optimal (claimed)", "TIME_LIMIT": "time limit"}.get(self.reported_status or "")
+        if self.reported_status == "TIME_LIMIT" and self.status is not Status.OPTIMAL:
+            return "time limit"
+        if self.reported_status == "OPTIMAL" and self.status not in (Status.OPTIMAL, Status.INACCURATE):
             bound = self.value if self.reported_bound is None else self.reported_bound
-            is_own = abs(bound - self.value) <= GAINED * max(abs(bound), abs(self.value))  # a claim about this value
-            if claimed and (is_own or self.reported_status == "TIME_LIMIT"):
-                return claimed
+            if abs(bound - self.value) <= GAINED * max(abs(bound), abs(self.value)):  # a claim about this value
+                return "optimal (claimed)"
         return self.status.name.lower().replace("_", " ")
 
     @property

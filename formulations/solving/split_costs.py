@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -17,6 +19,7 @@ from formulations.arrays import Floats
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.solver import Solver, SolverResult
+from formulations.time_limit import LEAST
 
 WIDE = 1e5  # a ratio of costs that solvers take in one step
 LARGEST = 1e6  # of the large costs, in their unit
@@ -31,7 +34,11 @@ def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> 
         return solver.solve(problem, start)
     assert isinstance(problem, LinearProgram)
     large, unit, small = split
-    first = solver.solve(replace(problem, objective=large), start)
+    began, first = perf_counter(), solver.solve(replace(problem, objective=large), start)
+    limit: float | None = getattr(solver, "time_limit", None)
+    left: Any = solver
+    if limit is not None:
+        left = replace(left, time_limit=max(LEAST, limit - (perf_counter() - began)))
     most = float(np.round(large @ problem.rounded(first.x)))
     reached = replace(
         problem,
@@ -41,7 +48,7 @@ def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> 
         row_upper=np.append(problem.row_upper, most),
         rows=(),
     )
-    found = solver.solve(reached, None)
+    found = left.solve(reached, None)
     details = dict(found.details)
     if first.details.get("reported_status") != "OPTIMAL":  # the second claim is about what the first one left
         details.pop("reported_bound", None)
