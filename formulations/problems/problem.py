@@ -371,11 +371,14 @@ def unit(values: Floats) -> float:
 
 
 def row_units(matrix: csr_array) -> Floats:
-    """A unit for each row; 1 for rows of numbers of order one (1e-4 to 1e4)."""
+    """A unit for each row: of the largest number, or of the smallest where solvers would take it for 0 (2^-29 or less
+    of the largest); 1 for rows of numbers of order one (1e-4 to 1e4)."""
     rows, columns = matrix.shape
     largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel() if columns else np.zeros(rows)
     smallest = np.full(largest.size, np.inf)
     sizes = np.abs(matrix.data)
     np.minimum.at(smallest, np.repeat(np.arange(largest.size), np.diff(matrix.indptr)), np.where(sizes, sizes, np.inf))
     moderate = (largest == 0) | ((smallest >= 1e-4) & (largest <= 1e4))
-    return np.where(moderate, 1.0, np.ldexp(1.0, np.frexp(largest)[1]))
+    powers = np.frexp(largest)[1]
+    powers = np.where(smallest > np.ldexp(largest, -29), powers, np.maximum(np.frexp(smallest)[1], powers - 48))
+    return np.where(moderate, 1.0, np.ldexp(1.0, powers))

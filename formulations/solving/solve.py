@@ -28,7 +28,7 @@ from formulations.errors import (
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
-from formulations.solvers import as_solver, default_solvers, get_solver, installed_version
+from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, installed_version
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound
@@ -190,9 +190,12 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
         return _best_of(loose)
     if not failures:
         reported = ". ".join(["", *refusals[:1]])  # the first is the best match
-        raise UnsupportedProblemError(
-            f"no installed solver accepts this {type(problem).__name__}; pass one of your own{reported}"
+        others = compatible_solvers(problem)
+        none = (
+            f"no solver that 'auto' tries ({', '.join(default_solvers(problem))})" if others else "no installed solver"
         )
+        cure = f"choose another, such as {others[0]!r}, or rescale the problem" if others else "pass one of your own"
+        raise UnsupportedProblemError(f"{none} accepts this {type(problem).__name__}; {cure}{reported}")
     raise SolverError("every solver failed. " + "; ".join(failures))
 
 

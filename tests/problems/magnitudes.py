@@ -142,6 +142,31 @@ def integer_program(seed):
     return problem, best
 
 
+def big_m_program(seed):
+    """Amounts x of at most u that cost f to switch on, by rows x <= M b or x + M b <= M, and the optimum by
+    enumeration; every second program has integer amounts."""
+    random = np.random.default_rng([58, seed])
+    n = int(random.integers(1, 5))
+    amount, profit, fee, total = (random.integers(1, most, n) for most in (20, 9, 60, 40))
+    large, off = 10.0 ** random.integers(6, 13, n), random.random(n) < 0.5  # off: b = 1 switches off
+    best = 0
+    for on in product((0, 1), repeat=n):
+        left, value = int(total[0]), -int(fee @ on)
+        for i in np.argsort(-profit):
+            taken = min(left, int(amount[i])) * on[i]
+            left, value = left - taken, value + taken * int(profit[i])
+        best = max(best, value)
+    sign = np.append(random.choice([1.0, -1.0], n), 1.0)  # rows with an upper or a lower limit
+    switches = np.hstack([np.eye(n), np.diag(np.where(off, large, -large))])
+    matrix = sign[:, None] * np.vstack([switches, np.repeat([1.0, 0.0], n)])
+    side = sign * np.append(np.where(off, large, 0.0), total[0])
+    rows = np.where(sign > 0.0, -INF, side), np.where(sign > 0.0, side, INF)
+    limits = np.zeros(2 * n), np.append(amount, np.ones(n))
+    cost, whole = np.append(profit, np.where(off, fee, -fee)), np.arange(2 * n) >= n * (seed % 2)
+    problem = LinearProgram(cost, csr_array(matrix), *rows, *limits, integer=whole)
+    return problem, Fraction(best + int(fee[off].sum()))
+
+
 def soft_set(seed):
     """A ranking under soft constraints, penalties from 1e2 to 1e12, and its optimum by enumeration."""
     random = np.random.default_rng([54, seed])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from problems.magnitudes import (
     INF,
+    big_m_program,
     integer_program,
     linear_program,
     quadratic_program,
@@ -39,6 +40,7 @@ KINDS = {
     "quadratic": (quadratic_program, ("auto", "qpsolvers:piqp", "qpsolvers:daqp", "cvxpy:CLARABEL")),
     "singular": (singular_program, ("auto", "qpsolvers:piqp", "qpsolvers:daqp", "cvxpy:CLARABEL")),
     "integer": (integer_program, ("auto", "highs", "cp_sat", "cvxpy:SCIPY")),
+    "big M": (big_m_program, ("auto", "highs", "cvxpy:HIGHS", "cvxpy:SCIPY")),
     "soft": (soft_set, ("auto", "highs", "cp_sat")),
 }
 
@@ -88,7 +90,8 @@ def tallied(kind, seeds):
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("linear", 120), ("quadratic", 80), ("singular", 40), ("integer", 100), ("soft", 60)]
+    ("kind", "number"),
+    [("linear", 120), ("quadratic", 80), ("singular", 40), ("integer", 100), ("big M", 40), ("soft", 60)],
 )
 def test_no_answer_is_wrong(kind, number):
     counts, wrong = tallied(kind, range(number))
@@ -118,6 +121,17 @@ def test_programs_without_upper_limits_have_bounds(solver):
         assert not np.isfinite(found.bound) or Fraction(found.bound) <= optimum
         closed += abs(found.bound - float(optimum)) <= CLOSE * abs(float(optimum))
     assert closed >= number - 1
+
+
+@pytest.mark.parametrize("solver", ["highs", "cvxpy:HIGHS", "cvxpy:SCIPY", "auto"])
+def test_rows_of_coefficients_far_apart(solver):
+    """HiGHS drops what is 1e-9 of the largest in its row, unless the row is scaled by its smallest."""
+    programs = [linear_program(seed) for seed in range(300)]
+    sizes = [np.abs(problem.matrix.toarray()) for problem, _ in programs]
+    far = [(np.ma.masked_equal(size, 0.0).min(axis=1) * 1e9 <= size.max(axis=1)).any() for size in sizes]
+    words = [judged(*program, solver) for program, is_far in zip(programs, far, strict=True) if is_far]
+    assert len(words) >= 20
+    assert words.count("right") >= len(words) - 1, words
 
 
 def linear(cost, rows, lower, upper, low, high, *, maximum=False, integer=None):
