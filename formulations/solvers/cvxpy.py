@@ -54,11 +54,16 @@ GAPS: dict[str, dict[str, Any]] = {
     "COPT": {"RelGap": 0.0, "AbsGap": 0.0},
     "CPLEX": {"cplex_params": {"mip.tolerances.mipgap": 0.0, "mip.tolerances.absmipgap": 0.0}},
     "GUROBI": {"MIPGap": 0.0, "MIPGapAbs": 0.0},
-    "HIGHS": {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0},
+    "HIGHS": {
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 0.0,
+        **dict.fromkeys(("mip_feasibility_tolerance", "primal_feasibility_tolerance"), 1e-9),
+    },
     "SCIPY": {"scipy_options": {"mip_rel_gap": 0.0}},
     "XPRESS": {"miprelstop": 0.0, "mipabsstop": 0.0},
 }
-"""Options with which an integer search of a back end ends at a gap of 0 only; it is the default of the others."""
+"""Options with which an integer search of a back end ends at a gap of 0 only; it is the default of the others. With the
+usual tolerances of HIGHS, 1e-6, rounded points break rows or miss optima."""
 
 CLOSED = {
     "DAQP": {"primal_tol", "dual_tol", "iter_limit", "eps_prox", "time_limit"},

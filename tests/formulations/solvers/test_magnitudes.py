@@ -134,6 +134,10 @@ def test_rows_of_coefficients_far_apart(solver):
     assert words.count("right") >= len(words) - 1, words
 
 
+def test_tolerances_of_highs_through_cvxpy_lose_no_integer_optimum():
+    assert {judged(*integer_program(seed), "cvxpy:HIGHS") for seed in range(480, 500)} == {"right"}
+
+
 def linear(cost, rows, lower, upper, low, high, *, maximum=False, integer=None):
     parts = (np.array(part, dtype=float) for part in (lower, upper, low, high))
     matrix = csr_array(np.array(rows, dtype=float))
