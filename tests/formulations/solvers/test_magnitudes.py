@@ -197,6 +197,17 @@ def test_a_large_coefficient_hides_no_breach(large):
     assert every.violation(np.array([large, 1.0])) >= 1.0 > every.tolerance
 
 
+def test_a_far_limit_hides_no_breach():
+    """x <= 5 is broken by 10, however far away the lower limit is; likewise for rows."""
+    of_variable = linear([1.0], [[1.0]], [-INF], [INF], [-1e12], [5.0], maximum=True)
+    of_row = linear([1.0], [[1.0]], [-1e12], [5.0], [-INF], [INF], maximum=True)
+    switch = linear([1.0, -2.0], [[1.0, -1e12]], [-1e12], [0.0], [0, 0], [10, 1], maximum=True, integer=[False, True])
+    for problem, point in ((of_variable, [10.0]), (of_row, [10.0]), (switch, [10.0, 0.0])):
+        assert problem.violation(np.array(point)) > 0.5
+    assert solve(of_row, "highs").value == 5.0
+    assert solve(switch, "highs").value < 10.0
+
+
 def test_a_free_variable_of_a_convex_quadratic_program():
     """The least 3/2 x² - x is -1/6, and every point of linearisation gives a bound."""
     one = np.ones(1)
