@@ -41,6 +41,11 @@ def seconds_left() -> float | None:
     return None if deadline is None else max(deadline - perf_counter(), LEAST)
 
 
+def is_used_up(limit: float | None, seconds: float) -> bool:
+    """Whether a solver that took these seconds was cut by its time limit; the clocks of some end a little earlier."""
+    return limit is not None and seconds >= 0.9 * limit
+
+
 def is_out_of_time() -> bool:
     """Whether the time limit has passed."""
     deadline = _deadline.get()

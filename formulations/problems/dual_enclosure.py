@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.problems.directed_rounding import UNIT, difference
+from formulations.time_limit import is_out_of_time
 
 CARE = 1.0 + 1e-9  # radii and limits are worked out in double precision, and taken a little wider
 MOST_ENTRIES = 4_000_000  # of the dense matrix that is inverted
@@ -107,6 +108,9 @@ def _exact_duals(
 ) -> DualEnclosure | None:
     """Duals with held @ duals = cost + digits exactly, by elimination; those that it leaves free stay as they are."""
     free = set(rows.tolist())
+    is_dense = 4 * held.nnz > cost.size * rows.size
+    if is_out_of_time() or (is_dense and cost.size * held.nnz > 4 * MOST_OPERATIONS):
+        return None
     equations: list[dict[int, Fraction]] = []
     for part in range(cost.size):
         entries = slice(held.indptr[part], held.indptr[part + 1])
@@ -139,8 +143,8 @@ def _exact_duals(
                     other[row] = changed
                 else:
                     other.pop(row, None)
-        if operations > MOST_OPERATIONS or right.denominator.bit_length() > MOST_BITS:
-            return None
+            if operations > MOST_OPERATIONS or right.denominator.bit_length() > MOST_BITS:
+                return None
     exact = {row: Fraction(float(duals[row])) for row in free}
     for pivot, equation, right in reversed(solved):
         exact[pivot] = right - sum(value * exact[row] for row, value in equation.items())

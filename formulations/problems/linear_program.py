@@ -109,6 +109,12 @@ def _largest_limit(lower: Floats, upper: Floats) -> Floats:
     return np.maximum(*sizes)
 
 
+def _nearest_limit(values: Floats, lower: Floats, upper: Floats) -> Floats:
+    """The magnitude of the limit that each value breaks or is next to; 0 without limits."""
+    size = np.abs(np.where(np.abs(values - lower) <= np.abs(upper - values), lower, upper))
+    return np.where(np.isfinite(size), size, 0.0)
+
+
 def _power_below(values: Floats) -> Floats:
     """The power of two at or below each value; 1 for 0."""
     return np.where(values > 0.0, np.ldexp(0.5, np.frexp(values)[1]), 1.0)
@@ -236,14 +242,15 @@ class LinearProgram(Problem):
         violation = super().check_point(x)
         if self.integer is not None and violation > self.tolerance:
             raise InvalidSolutionError(
-                f"the point breaks a constraint of a program with integers by {violation:g}, with its integers rounded"
+                f"the point breaks a constraint of an integer program by {violation:g}, with its integers rounded. "
+                "If integers have large coefficients (big M), make them smaller, or give other variables limits."
             )
         return violation
 
     def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
         """The units in which violations of rows and of limits count at x: the power of two at or below the largest
-        term of the row, its limits included; at least what a change of a variable by 1 (by 1e-3 of the largest one, or
-        by the largest one, if that is smaller) makes of its least coefficient.
+        term of the row, the limit next to it included; at least what a change of a variable by 1 (by 1e-3 of the
+        largest one, or by the largest one, if that is smaller) makes of its least coefficient.
 
         Integers have no errors but rounding: what they add to a row is taken off its limits.
         """
@@ -251,15 +258,16 @@ class LinearProgram(Problem):
         size = np.abs(point)
         largest = float(size.max(initial=0.0))
         usual = max(1e-3 * max(1.0, largest), min(1.0, largest))
-        own = _power_below(np.maximum(_largest_limit(self.lower, self.upper), np.maximum(size, usual)))
+        own = _power_below(np.maximum(_nearest_limit(point, self.lower, self.upper), np.maximum(size, usual)))
         terms = self._smallest * usual
+        activity = self.matrix @ point
         row, entry = self._row_of_entry, np.abs(self.matrix.data) * size[self.matrix.indices]
         if self.integer is None:
             np.maximum.at(terms, row, entry)
-            return _power_below(np.maximum(terms, _largest_limit(self.row_lower, self.row_upper))), own
+            return _power_below(np.maximum(terms, _nearest_limit(activity, self.row_lower, self.row_upper))), own
         whole = self.integer[self.matrix.indices]
         added = self.matrix @ np.where(self.integer, point, 0.0)
-        limits = _largest_limit(self.row_lower - added, self.row_upper - added)
+        limits = _nearest_limit(activity - added, self.row_lower - added, self.row_upper - added)
         np.maximum.at(terms, row, np.where(whole, ROUNDING_OF_INTEGERS * entry, entry))
         return _power_below(np.maximum(terms, limits)), own
 
@@ -319,7 +327,7 @@ class LinearProgram(Problem):
         for tried in range(TRIES):
             if tried and is_out_of_time():
                 break
-            bound, wrong = self._pressed(cost, digits, spread, prices, radius, zero, curvature)
+            bound, wrong = self.pressed(cost, digits, spread, prices, radius, zero, curvature)
             best = max(best, bound)
             if not wrong.any():
                 break
@@ -331,7 +339,7 @@ class LinearProgram(Problem):
             prices, radius = near.duals, near.radius
         return best
 
-    def _pressed(
+    def pressed(
         self,
         cost: Floats,
         digits: Floats,
@@ -339,7 +347,7 @@ class LinearProgram(Problem):
         prices: Floats,
         radius: Floats,
         zero: Bools,
-        curvature: Payment | None,
+        curvature: Payment | None = None,
     ) -> tuple[float, Bools]:
         """The bound of duals that may be off by `radius`, with reduced costs of exactly 0 at `zero`; and the columns
         that make it infinite, or lower by a reduced cost that is rounding only."""

@@ -285,12 +285,12 @@ class Solution(CompactReprMixin):
     def verdict(self) -> str:
         """What is proven, or else what the solver claims, in words: "optimal", "optimal (claimed)", "time limit",
         "bounded gap", "feasible", "inaccurate"."""
-        if self.status not in (Status.OPTIMAL, Status.INACCURATE):
-            claimed = {"OPTIMAL": "optimal (claimed)", "TIME_LIMIT": "time limit"}.get(self.reported_status or "")
+        if self.reported_status == "TIME_LIMIT" and self.status is not Status.OPTIMAL:
+            return "time limit"
+        if self.reported_status == "OPTIMAL" and self.status not in (Status.OPTIMAL, Status.INACCURATE):
             bound = self.value if self.reported_bound is None else self.reported_bound
-            is_own = abs(bound - self.value) <= GAINED * max(abs(bound), abs(self.value))  # a claim about this value
-            if claimed and (is_own or self.reported_status == "TIME_LIMIT"):
-                return claimed
+            if abs(bound - self.value) <= GAINED * max(abs(bound), abs(self.value)):  # a claim about this value
+                return "optimal (claimed)"
         return self.status.name.lower().replace("_", " ")
 
     @property
@@ -371,11 +371,14 @@ def unit(values: Floats) -> float:
 
 
 def row_units(matrix: csr_array) -> Floats:
-    """A unit for each row; 1 for rows of numbers of order one (1e-4 to 1e4)."""
+    """A unit for each row: of the largest number, or of the smallest where solvers would take it for 0 (2^-29 or less
+    of the largest); 1 for rows of numbers of order one (1e-4 to 1e4)."""
     rows, columns = matrix.shape
     largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel() if columns else np.zeros(rows)
     smallest = np.full(largest.size, np.inf)
     sizes = np.abs(matrix.data)
     np.minimum.at(smallest, np.repeat(np.arange(largest.size), np.diff(matrix.indptr)), np.where(sizes, sizes, np.inf))
     moderate = (largest == 0) | ((smallest >= 1e-4) & (largest <= 1e4))
-    return np.where(moderate, 1.0, np.ldexp(1.0, np.frexp(largest)[1]))
+    powers = np.frexp(largest)[1]
+    powers = np.where(smallest > np.ldexp(largest, -29), powers, np.maximum(np.frexp(smallest)[1], powers - 48))
+    return np.where(moderate, 1.0, np.ldexp(1.0, powers))

@@ -10,19 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import lsqr
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import UNIT, Pair, above, added, below, difference, products, weighted
-from formulations.problems.dual_enclosure import CARE
+from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.linear_program import LinearProgram, finite_matrix, least_size
 from formulations.problems.problem import EPSILON, Problem, checked_dual, unit
 from formulations.problems.program import Program
+from formulations.time_limit import is_out_of_time
 
 TRIES = 4  # maximum number of corrections of duals without a bound
 NEWTON_STEPS = 3  # corrections of the point of linearisation
+NO_DUAL = 1e-8  # duals of this part of the largest are rounding
 SHRINKS = (2.0**-44, 2.0**-36, 2.0**-28)  # by which duals are made smaller
 LITTLE = 1e-12  # of the terms of the objective, that reduced costs may lower the bound by
 MOST_DENSE = 2000  # variables of a component of the hessian whose curvature is worked out
@@ -160,7 +161,8 @@ class QuadraticProgram(Problem):
 
         Every z and every row dual give a bound. A reduced cost r that presses on a far or missing limit is paid for by
         the curvature, where that is positive definite: rᵀ(x - z) + ½ (x - z)ᵀH(x - z) >= -½ rᵀH⁻¹r. Where the bound is
-        infinite still, nearby duals and points with the right sign are tried.
+        infinite still, nearby duals and a point with reduced costs of exactly 0 are enclosed. They stay unknown where
+        more than about 70 free directions depend on each other up to rounding and the matrices are dense.
         """
         return self._best_near(y)[0]
 
@@ -184,41 +186,56 @@ class QuadraticProgram(Problem):
                 break
             smaller = prices * (1.0 - part)
             best, used = self._bound_at(smaller, z)[0], np.concatenate([smaller, z])
-        for _ in range(TRIES):
-            if best > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):
-                break
-            prices, z = self._bounded_duals(prices, z)
-            best, used = self._bound_at(prices, z)[0], np.concatenate([prices, z])
+        firm = np.where(np.abs(prices) > NO_DUAL * np.abs(y).max(initial=0.0), prices, 0.0)
+        for some in (prices, firm):  # some duals may be rounding, of the wrong sign
+            if best == -np.inf and np.isfinite(y).all() and (some is prices or (firm != prices).any()):
+                best, used = self._enclosed(np.concatenate([some, z]))
         return best, used
 
-    def _bounded_duals(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
-        """Nearby duals and point, by least squares, whose reduced costs do not point in an unbounded direction. Only
-        nonzero duals change; their sign does not."""
-        prices = self._feasible_set.active_dual(prices)
-        with np.errstate(all="ignore"):
-            reduced = self.hessian @ z + self.linear - self.matrix.T @ prices
-        wrong = np.where(np.isinf(self.upper), np.minimum(reduced, 0.0), 0.0)
-        wrong += np.where(np.isinf(self.lower), np.maximum(reduced, 0.0), 0.0)
-        free = np.isinf(self.upper) & np.isinf(self.lower)
-        endless = np.flatnonzero(wrong)
-        used = np.flatnonzero(prices)
-        if not endless.size or not np.isfinite(reduced).all():
-            return prices, z
-        moved = hstack([self.hessian[endless], -self.matrix[used].T[endless]], format="csr")
-        aim = -np.where(free, 1.0, 2.0)[endless] * wrong[endless]
-        step = lsqr(moved, aim, atol=1e-15, btol=1e-15)[0]
-        turned = prices.copy()
-        turned[used] += step[z.size :]
-        return np.where(turned * prices > 0.0, turned, 0.0), z + step[: z.size]
+    def _enclosed(self, y: Floats) -> tuple[float, Floats]:
+        """The bound of duals and a point near y with reduced costs of exactly 0 where a limit is missing: directions
+        without curvature that are free need both."""
+        rows, size = self.row_lower.size, self.linear.size
+        columns = csr_array(hstack([self.matrix.T, -self.hessian]))
+        two_sided = np.ones(rows + size, dtype=bool)
+        two_sided[:rows] = np.isfinite(self.row_lower) & np.isfinite(self.row_upper)
+        none, zero, radius = np.zeros(size), np.zeros(size, dtype=bool), np.zeros(rows + size)
+        best, used, duals = -np.inf, y, self.active_dual(y)
+        for tried in range(TRIES):
+            if tried and is_out_of_time():
+                break
+            z, off = duals[rows:], radius[rows:]
+            bent = self._hessian_product(z)
+            terms, lost = weighted(-0.5 * z, bent)
+            lost += CARE * float(off @ (np.abs(bent.high) + bent.off + abs(self.hessian) @ off))
+            cost, digits, spread = self._gradient(bent)
+            spread = spread + CARE * (abs(self.hessian) @ off)
+            bound, wrong = self._feasible_set.pressed(cost, digits, spread, duals[:rows], radius[:rows], zero)
+            bound = below(bound, *terms, -lost)
+            if bound >= best:
+                best, used = bound, duals
+            if not wrong.any():
+                break
+            zero |= wrong
+            near = enclosed_duals(columns, self.linear, none, none, duals, two_sided, np.flatnonzero(zero))
+            if near is None:
+                break
+            duals, radius = near.duals, near.radius
+        return best, used
+
+    def _gradient(self, bent: Pair) -> tuple[Floats, Floats, Floats]:
+        """The gradient at a point, from hessian times the point: sums, digits and a bound of their error."""
+        cost, digits = added(self.linear, bent.high)
+        digits = digits + bent.low
+        size = np.abs(cost) + np.abs(digits) + np.abs(bent.high)
+        return cost, digits, bent.off + EPSILON**2 * size * (bent.low != 0.0)
 
     def _bound_at(self, prices: Floats, z: Floats) -> tuple[float, Floats | None]:
         """The bound of these duals and z, and a step from z that lowers what the curvature pays; None if it pays
         nothing."""
         bent = self._hessian_product(z)
         curved, lost = weighted(-0.5 * z, bent)
-        cost, digits = added(self.linear, bent.high)
-        digits = digits + bent.low
-        off = bent.off + EPSILON**2 * (np.abs(cost) + np.abs(digits) + np.abs(bent.high)) * (bent.low != 0.0)
+        cost, digits, off = self._gradient(bent)
         moved = np.zeros(z.size)
         terms = float(np.abs(z) @ (np.abs(self.linear) + np.abs(bent.high)))
 

@@ -22,7 +22,7 @@ from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
 from formulations.solvers.highs import cost_unit, presolve
 from formulations.solvers.solver import Solver, SolverResult, check_limits
-from formulations.time_limit import LEAST
+from formulations.time_limit import LEAST, is_used_up
 
 if TYPE_CHECKING:
     import cvxpy
@@ -54,11 +54,16 @@ GAPS: dict[str, dict[str, Any]] = {
     "COPT": {"RelGap": 0.0, "AbsGap": 0.0},
     "CPLEX": {"cplex_params": {"mip.tolerances.mipgap": 0.0, "mip.tolerances.absmipgap": 0.0}},
     "GUROBI": {"MIPGap": 0.0, "MIPGapAbs": 0.0},
-    "HIGHS": {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0},
+    "HIGHS": {
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 0.0,
+        **dict.fromkeys(("mip_feasibility_tolerance", "primal_feasibility_tolerance"), 1e-9),
+    },
     "SCIPY": {"scipy_options": {"mip_rel_gap": 0.0}},
     "XPRESS": {"miprelstop": 0.0, "mipabsstop": 0.0},
 }
-"""Options with which an integer search of a back end ends at a gap of 0 only; it is the default of the others."""
+"""Options with which an integer search of a back end ends at a gap of 0 only; it is the default of the others. With the
+usual tolerances of HIGHS, 1e-6, rounded points break rows or miss optima."""
 
 CLOSED = {
     "DAQP": {"primal_tol", "dual_tol", "iter_limit", "eps_prox", "time_limit"},
@@ -143,8 +148,8 @@ class Cvxpy(Solver):
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
 
         if isinstance(problem, CvxpyProblem):
-            self._run(problem.statement, warm=warm_start is not None)
-            details = {**_counted(problem.statement), **self._claim(problem.statement)}
+            seconds = self._run(problem.statement, warm=warm_start is not None)
+            details = {**_counted(problem.statement), **self._claim(problem.statement, seconds)}
             return SolverResult(problem.point(), None, str(problem.statement.status), details)
         began = perf_counter()
         try:
@@ -169,27 +174,27 @@ class Cvxpy(Solver):
         statement, x, prices = _stated(problem, unit_of)
         if warm_start is not None and isinstance(x, cvxpy.Variable):
             x.value = warm_start.x
-        self._run(statement, warm=warm_start is not None)
+        seconds = self._run(statement, warm=warm_start is not None)
         if x.value is None:
             raise SolverError(f"{self.spec!r} returned no point ({statement.status})")
         point = np.asarray(x.value, dtype=np.float64)
         y = prices() if isinstance(problem, LinearProgram) else None
         if isinstance(problem, QuadraticProgram):
             y = np.concatenate([prices(), point])
-        return SolverResult(point, y, str(statement.status), {**_counted(statement), **self._claim(statement)})
+        return SolverResult(point, y, str(statement.status), {**_counted(statement), **self._claim(statement, seconds)})
 
-    def _claim(self, statement: Any) -> dict[str, str]:
+    def _claim(self, statement: Any, seconds: float) -> dict[str, str]:
         """The status that the back end reports: an integer search that ended, or a time limit."""
         status = str(statement.status)
-        if self.time_limit is not None and status == "user_limit":
+        if is_used_up(self.time_limit, seconds) and status in ("user_limit", "optimal_inaccurate"):  # the latter of SCS
             return {"reported_status": "TIME_LIMIT"}
         return {"reported_status": "OPTIMAL"} if status == "optimal" and statement.is_mixed_integer() else {}
 
-    def _run(self, statement: Any, warm: bool) -> None:
-        """Solve in cvxpy; raise the error of its status."""
+    def _run(self, statement: Any, warm: bool) -> float:
+        """Solve in cvxpy, and return the seconds that it took; raise the error of its status."""
         import cvxpy
 
-        options = dict(DEFAULTS.get(self.backend, {}))
+        began, options = perf_counter(), dict(DEFAULTS.get(self.backend, {}))
         if self.tolerance is not None:
             options.update(dict.fromkeys(TOLERANCES.get(self.backend, ()), self.tolerance))
         if self.time_limit is not None:
@@ -222,6 +227,7 @@ class Cvxpy(Solver):
             raise UnboundedError(f"{self.spec!r} found the objective unbounded ({status})")
         if status not in (*cvxpy.settings.SOLUTION_PRESENT, cvxpy.USER_LIMIT):
             raise SolverError(f"{self.spec!r} returned no point ({status})")
+        return perf_counter() - began
 
     def _integer_options(self, statement: Any) -> dict[str, Any]:
         """For programs with integers: a gap of 0; and the presolve option of HiGHS, whether it was requested or chosen

@@ -109,7 +109,7 @@ class Highs(Solver):
             return None
         entries = np.abs(problem.matrix.data) / np.repeat(row_units(problem.matrix), np.diff(problem.matrix.indptr))
         if ((entries <= DROPPED) & (entries > 0)).any():
-            return f"it drops coefficients that are {DROPPED:g} or less of the largest in their row; rescale columns"
+            return "it drops coefficients that are 1e-24 or less of the largest in their row; rescale columns"
         for limit in (problem.lower, problem.upper, problem.row_lower, problem.row_upper):
             if (np.abs(limit[np.isfinite(limit)]) >= ENDLESS).any():
                 return f"it takes limits of {ENDLESS:g} or more for infinite; rescale"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
 from formulations.solvers.highs import cost_unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.time_limit import is_used_up
 
 TOLERANCES = {
     "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -106,7 +108,7 @@ class QpSolvers(Solver):
     def solve(self, problem: QuadraticProgram, warm_start: Solution | None = None) -> SolverResult:
         import qpsolvers
 
-        options = dict(DEFAULTS.get(self.backend, {}))
+        began, options = perf_counter(), dict(DEFAULTS.get(self.backend, {}))
         if self.tolerance is not None:
             options.update(dict.fromkeys(TOLERANCES.get(self.backend, ()), self.tolerance))
         if self.time_limit is not None:
@@ -133,8 +135,8 @@ class QpSolvers(Solver):
                 raise SolverError(f"{self.spec!r} returned no point ({status})")
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
-        claim = {"reported_status": "TIME_LIMIT"} if self.time_limit is not None and "time" in status.lower() else {}
-        return SolverResult(x, prices, status, claim)
+        cut = is_used_up(self.time_limit, perf_counter() - began) and ("time" in status.lower() or not answer.found)
+        return SolverResult(x, prices, status, {"reported_status": "TIME_LIMIT"} if cut else {})
 
 
 def _known_to_qpsolvers() -> tuple[str, ...]:

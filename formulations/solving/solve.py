@@ -28,13 +28,13 @@ from formulations.errors import (
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
-from formulations.solvers import as_solver, default_solvers, get_solver, installed_version
+from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, installed_version
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound
 from formulations.solving.split_costs import solve_in_steps
 from formulations.solving.verdicts import verified_verdict
-from formulations.time_limit import limited_time, restored_interruptions, seconds_left
+from formulations.time_limit import is_used_up, limited_time, restored_interruptions, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
 
@@ -79,8 +79,9 @@ class SolveOptions:
             if supports_option(solver, name):
                 aimed = replace(aimed, **{name: _merge_options(name, value, getattr(aimed, name))})
             elif strict:
+                such = "" if name == "options" else ", such as 'auto'"
                 raise UnknownSolverError(
-                    f"{solver.spec!r} has no {word}; leave out {name}={value!r}, or choose another solver"
+                    f"{solver.spec!r} has no {word}; leave out {name}={value!r}, or choose another solver{such}"
                 )
         return cast("Solver", aimed)
 
@@ -181,16 +182,20 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
                 loose.append(solution)
                 log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
                 continue
-            reason = f"its point breaks a constraint by {solution.violation:g}"
+            cut = " at its time limit" if solution.reported_status == "TIME_LIMIT" else ""
+            reason = f"its point breaks a constraint by {solution.violation:g}{cut}"
         log.warning("%s failed, the next solver is tried: %s", spec, reason)
         failures.append(f"{spec}: {reason}")
     if loose:
         return _best_of(loose)
     if not failures:
         reported = ". ".join(["", *refusals[:1]])  # the first is the best match
-        raise UnsupportedProblemError(
-            f"no installed solver accepts this {type(problem).__name__}; pass one of your own{reported}"
+        others = compatible_solvers(problem)
+        none = (
+            f"no solver that 'auto' tries ({', '.join(default_solvers(problem))})" if others else "no installed solver"
         )
+        cure = f"choose another, such as {others[0]!r}, or rescale the problem" if others else "pass one of your own"
+        raise UnsupportedProblemError(f"{none} accepts this {type(problem).__name__}; {cure}{reported}")
     raise SolverError("every solver failed. " + "; ".join(failures))
 
 
@@ -228,11 +233,20 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
             refusals[words + refusal] = None
             continue
         assert isinstance(form, Problem)
+        began = perf_counter()
         try:
             return _solve_restated(problem, solver, warm_start, chain, form, backs, directed_rounding)
         except FractionalSolutionError as error:
             log.info("%s: %s", solver.spec, error)
             fractional = error
+        except SolverError as error:
+            limit = getattr(solver, "time_limit", None)
+            if isinstance(error, SolverCrashError) or not is_used_up(limit, perf_counter() - began):
+                raise
+            raise SolverError(
+                f"{solver.spec!r} found no feasible point within its time limit of {limit:g} seconds ({error}). "
+                "Pass a longer time_limit"
+            ) from error
     if fractional is not None:
         raise FractionalSolutionError(f"{solver.spec!r}: {fractional}")
     if refusals:

@@ -1,24 +1,33 @@
-"""Integer programs whose costs differ by many orders of magnitude, such as penalties next to profits, in two steps.
+"""Integer programs whose numbers differ by many orders of magnitude, restated for solvers.
+
+Costs that differ, such as penalties next to profits, are taken in two steps.
 
 A solver's tolerance of integrality, 1e-6, times a penalty of 1e9 hides every profit. Let large costs be integer
 multiples of a unit, on integer variables, and let all small costs together be less than that unit. Then an optimum for
 the large costs alone comes first: no small cost makes up for one unit more. The small costs choose among these optima.
+
+A row x - M b <= 0 with b in {0, 1}, x <= 10 and M = 1e9 is x - 16 b <= 0 for integers, whereas a solver takes b = 1e-8
+for 0 (coefficient tightening).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Floats
-from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Problem, Solution
+from formulations.problems.dual_enclosure import CARE
+from formulations.problems.linear_program import LinearProgram, implied_limits
+from formulations.problems.problem import Problem, Solution, unit
 from formulations.solvers.solver import Solver, SolverResult
+from formulations.time_limit import LEAST
 
-WIDE = 1e5  # a ratio of costs that solvers take in one step
+WIDE = 1e5  # a ratio of numbers that solvers take in one step
 LARGEST = 1e6  # of the large costs, in their unit
 
 
@@ -26,12 +35,17 @@ def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> 
     """The result of the solver, in two steps if the costs of an integer program require and allow it."""
     split = None
     if isinstance(problem, LinearProgram) and problem.integer is not None:
+        problem = tightened(problem)
         split = _split(problem)
     if split is None:
         return solver.solve(problem, start)
     assert isinstance(problem, LinearProgram)
     large, unit, small = split
-    first = solver.solve(replace(problem, objective=large), start)
+    began, first = perf_counter(), solver.solve(replace(problem, objective=large), start)
+    limit: float | None = getattr(solver, "time_limit", None)
+    left: Any = solver
+    if limit is not None:
+        left = replace(left, time_limit=max(LEAST, limit - (perf_counter() - began)))
     most = float(np.round(large @ problem.rounded(first.x)))
     reached = replace(
         problem,
@@ -41,7 +55,7 @@ def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> 
         row_upper=np.append(problem.row_upper, most),
         rows=(),
     )
-    found = solver.solve(reached, None)
+    found = left.solve(reached, None)
     details = dict(found.details)
     if first.details.get("reported_status") != "OPTIMAL":  # the second claim is about what the first one left
         details.pop("reported_bound", None)
@@ -49,6 +63,52 @@ def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> 
     elif isinstance(details.get("reported_bound"), float):
         details["reported_bound"] += most * unit
     return SolverResult(found.x, None, f"{found.message}, after the large costs alone", details)
+
+
+def tightened(problem: LinearProgram) -> LinearProgram:
+    """The program with less than 1e-5 of a coefficient of a binary variable, where that leaves the same integer points:
+    the row is redundant at one value of the variable, and stays as it is at the other.
+
+    >>> rows = [[1.0, -1e9], [1.0, 1e9]]
+    >>> limits = np.full(2, -np.inf), np.array([0.0, 1e9]), np.zeros(2), np.array([10.0, 1.0])
+    >>> program = tightened(LinearProgram(np.ones(2), rows, *limits, integer=[False, True]))
+    >>> program.matrix.toarray().tolist(), program.row_upper.tolist()
+    ([[1.0, -16.0], [1.0, 16.0]], [0.0, 16.0])
+    """
+    assert problem.integer is not None
+    matrix, sizes = problem.matrix.copy(), np.abs(problem.matrix.data)
+    row_of = np.repeat(np.arange(problem.row_lower.size), np.diff(matrix.indptr))
+    one_sided = np.isinf(problem.row_lower) != np.isinf(problem.row_upper)
+    sign = np.where(np.isfinite(problem.row_upper), 1.0, -1.0)  # sign * row <= limit
+    limit = np.where(sign > 0.0, problem.row_upper, -problem.row_lower)
+    binary = problem.integer & (problem.upper - problem.lower == 1.0)
+    is_large = sizes > WIDE * sizes[sizes > 0.0].min(initial=np.inf)
+    entries = np.flatnonzero(is_large & binary[matrix.indices] & one_sided[row_of])
+    if not entries.size:
+        return problem
+    lower, upper = implied_limits(problem.matrix, problem.row_lower, problem.row_upper, problem.lower, problem.upper)
+    for entry in entries.tolist():
+        row, column = row_of[entry], matrix.indices[entry]
+        others = np.setdiff1d(np.arange(matrix.indptr[row], matrix.indptr[row + 1]), entry)
+        part, at = sign[row] * matrix.data[others], matrix.indices[others]
+        terms = part * np.where(part > 0.0, upper[at], lower[at])
+        most = float(terms.sum() + (CARE - 1.0) * np.abs(terms).sum())  # of the other variables
+        weight, side = float(sign[row] * matrix.data[entry]), float(limit[row])
+        value = float(problem.upper[column] if weight > 0.0 else problem.lower[column])  # at which the row may bind
+        rest = side - weight * value
+        needed = unit(np.array([most - rest])) if most > rest else 0.0
+        changed = np.copysign(needed, weight)
+        moved = rest + changed * value
+        exact = [Fraction(end) - Fraction(by) * Fraction(value) for end, by in ((side, weight), (moved, changed))]
+        if np.isfinite(most) and WIDE * needed < abs(weight) and exact[0] == exact[1]:
+            matrix.data[entry], limit[row] = sign[row] * changed, moved
+    above, below = one_sided & (sign > 0.0), one_sided & (sign < 0.0)
+    return replace(
+        problem,
+        matrix=matrix,
+        row_upper=np.where(above, limit, problem.row_upper),
+        row_lower=np.where(below, -limit, problem.row_lower),
+    )
 
 
 def _split(problem: LinearProgram) -> tuple[Floats, float, Floats] | None:

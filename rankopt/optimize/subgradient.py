@@ -229,8 +229,16 @@ class StochasticSubgradient:
         return replace(state, iterate=w, trial=mean, updates=updates, generator=generator)
 
     def _certify(self, state: StochasticState, objective: Objective) -> StochasticState:
-        """The state with all queries evaluated at `trial`, and the bound of the planes found there and before."""
+        """The state with all queries evaluated at `trial`, and the bound of the planes found there and before. If that
+        leaves the majorant of a nonconvex bound as it is, also where the model of it is least: the mean may approach
+        another critical point."""
+        mean, state, least = state.trial, *self._evaluate(state, objective)
+        if not objective.risk.convex and state.w is not mean:
+            state = replace(self._evaluate(replace(state, trial=least), objective)[0], trial=mean)
+        return replace(state, certified=state.steps)
+
+    def _evaluate(self, state: StochasticState, objective: Objective) -> tuple[StochasticState, Floats]:
+        """The state with the planes at `trial` and the master solved, and where the model is least."""
         here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
         state = state.seen(objective.upper(state.trial, here), here, objective.risk.convex)
-        state, _ = solved(grown(state, here), objective, self.keep_idle)
-        return replace(state, certified=state.steps)
+        return solved(grown(state, here), objective, self.keep_idle)

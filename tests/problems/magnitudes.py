@@ -98,6 +98,24 @@ def quadratic_program(seed):
     return QuadraticProgram(csr_array(hessian), linear, csr_array(matrix), *limits), optimum
 
 
+def singular_program(seed):
+    """A quadratic program whose hessian has a null space, most variables without limits, and its optimum."""
+    random = np.random.default_rng([57, seed])
+    m, n = int(random.integers(1, 6)), int(random.integers(2, 8))
+    root, matrix = random.integers(-3, 4, (n, int(random.integers(0, n)))), random.integers(-4, 5, (m, n))
+    if random.random() < 0.3:  # a variable as a difference
+        root[-1], matrix[:, -1] = -root[0], -matrix[:, 0]
+    point, kind = random.integers(-8, 9, n) / 4, random.integers(0, 4, m)  # equal, at least, at most, loose
+    duals = random.integers(0, 9, m) * np.where(kind == 0, random.choice([-1, 1], m), np.array([0, 1, -1, 0])[kind])
+    matrix = matrix * 2.0 ** random.integers(-10, 11, (m, 1))
+    hessian, used = (root @ root.T).astype(float), matrix @ point
+    linear = matrix.T @ duals - hessian @ point
+    rows = np.where(kind == 2, -INF, used - 5.0 * (kind == 3)), np.where(kind == 1, INF, used + 5.0 * (kind == 3))
+    lower = np.where(random.random(n) < 0.2, point - 1.0, -INF)
+    problem = QuadraticProgram(csr_array(hessian), linear, csr_array(matrix), *rows, lower, np.full(n, INF))
+    return problem, exact_inner(linear, point) + exact_inner(hessian @ point, point) / 2
+
+
 def integer_program(seed):
     """An integer program with costs of many magnitudes and its optimum by enumeration; None if it is infeasible."""
     random = np.random.default_rng([53, seed])
@@ -122,6 +140,31 @@ def integer_program(seed):
     limits = (row_lower, row_upper, lower, upper)
     problem = LinearProgram(cost, csr_array(matrix), *limits, is_maximization=maximum, integer=np.ones(n, dtype=bool))
     return problem, best
+
+
+def big_m_program(seed):
+    """Amounts x of at most u that cost f to switch on, by rows x <= M b or x + M b <= M, and the optimum by
+    enumeration; every second program has integer amounts."""
+    random = np.random.default_rng([58, seed])
+    n = int(random.integers(1, 5))
+    amount, profit, fee, total = (random.integers(1, most, n) for most in (20, 9, 60, 40))
+    large, off = 10.0 ** random.integers(6, 13, n), random.random(n) < 0.5  # off: b = 1 switches off
+    best = 0
+    for on in product((0, 1), repeat=n):
+        left, value = int(total[0]), -int(fee @ on)
+        for i in np.argsort(-profit):
+            taken = min(left, int(amount[i])) * on[i]
+            left, value = left - taken, value + taken * int(profit[i])
+        best = max(best, value)
+    sign = np.append(random.choice([1.0, -1.0], n), 1.0)  # rows with an upper or a lower limit
+    switches = np.hstack([np.eye(n), np.diag(np.where(off, large, -large))])
+    matrix = sign[:, None] * np.vstack([switches, np.repeat([1.0, 0.0], n)])
+    side = sign * np.append(np.where(off, large, 0.0), total[0])
+    rows = np.where(sign > 0.0, -INF, side), np.where(sign > 0.0, side, INF)
+    limits = np.zeros(2 * n), np.append(amount, np.ones(n))
+    cost, whole = np.append(profit, np.where(off, fee, -fee)), np.arange(2 * n) >= n * (seed % 2)
+    problem = LinearProgram(cost, csr_array(matrix), *rows, *limits, integer=whole)
+    return problem, Fraction(best + int(fee[off].sum()))
 
 
 def soft_set(seed):

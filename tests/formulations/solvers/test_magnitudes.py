@@ -6,7 +6,16 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from problems.magnitudes import INF, integer_program, linear_program, quadratic_program, soft_set, sparse_program
+from problems.magnitudes import (
+    INF,
+    big_m_program,
+    integer_program,
+    linear_program,
+    quadratic_program,
+    singular_program,
+    soft_set,
+    sparse_program,
+)
 from scipy.sparse import csr_array
 
 from formulations import (
@@ -29,7 +38,9 @@ CLOSE = 1e-6  # of the terms of the value
 KINDS = {
     "linear": (linear_program, ("auto", "highs", "cvxpy:CLARABEL", "cvxpy:GLOP", "cvxpy:SCIPY")),
     "quadratic": (quadratic_program, ("auto", "qpsolvers:piqp", "qpsolvers:daqp", "cvxpy:CLARABEL")),
+    "singular": (singular_program, ("auto", "qpsolvers:piqp", "qpsolvers:daqp", "cvxpy:CLARABEL")),
     "integer": (integer_program, ("auto", "highs", "cp_sat", "cvxpy:SCIPY")),
+    "big M": (big_m_program, ("auto", "highs", "cvxpy:HIGHS", "cvxpy:SCIPY")),
     "soft": (soft_set, ("auto", "highs", "cp_sat")),
 }
 
@@ -78,7 +89,10 @@ def tallied(kind, seeds):
     return counts, wrong
 
 
-@pytest.mark.parametrize(("kind", "number"), [("linear", 120), ("quadratic", 80), ("integer", 100), ("soft", 60)])
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [("linear", 120), ("quadratic", 80), ("singular", 40), ("integer", 100), ("big M", 40), ("soft", 60)],
+)
 def test_no_answer_is_wrong(kind, number):
     counts, wrong = tallied(kind, range(number))
     assert not wrong
@@ -107,6 +121,21 @@ def test_programs_without_upper_limits_have_bounds(solver):
         assert not np.isfinite(found.bound) or Fraction(found.bound) <= optimum
         closed += abs(found.bound - float(optimum)) <= CLOSE * abs(float(optimum))
     assert closed >= number - 1
+
+
+@pytest.mark.parametrize("solver", ["highs", "cvxpy:HIGHS", "cvxpy:SCIPY", "auto"])
+def test_rows_of_coefficients_far_apart(solver):
+    """HiGHS drops what is 1e-9 of the largest in its row, unless the row is scaled by its smallest."""
+    programs = [linear_program(seed) for seed in range(300)]
+    sizes = [np.abs(problem.matrix.toarray()) for problem, _ in programs]
+    far = [(np.ma.masked_equal(size, 0.0).min(axis=1) * 1e9 <= size.max(axis=1)).any() for size in sizes]
+    words = [judged(*program, solver) for program, is_far in zip(programs, far, strict=True) if is_far]
+    assert len(words) >= 20
+    assert words.count("right") >= len(words) - 1, words
+
+
+def test_tolerances_of_highs_through_cvxpy_lose_no_integer_optimum():
+    assert {judged(*integer_program(seed), "cvxpy:HIGHS") for seed in range(480, 500)} == {"right"}
 
 
 def linear(cost, rows, lower, upper, low, high, *, maximum=False, integer=None):
@@ -166,6 +195,17 @@ def test_a_large_coefficient_hides_no_breach(large):
     assert solve(problem, "highs").value == pytest.approx(0.1)
     every = linear([1.0, -9.9], [[1.0, -large]], [-INF], [-1.0], [0, 0], [10, 1], maximum=True, integer=[True, True])
     assert every.violation(np.array([large, 1.0])) >= 1.0 > every.tolerance
+
+
+def test_a_far_limit_hides_no_breach():
+    """x <= 5 is broken by 10, however far away the lower limit is; likewise for rows."""
+    of_variable = linear([1.0], [[1.0]], [-INF], [INF], [-1e12], [5.0], maximum=True)
+    of_row = linear([1.0], [[1.0]], [-1e12], [5.0], [-INF], [INF], maximum=True)
+    switch = linear([1.0, -2.0], [[1.0, -1e12]], [-1e12], [0.0], [0, 0], [10, 1], maximum=True, integer=[False, True])
+    for problem, point in ((of_variable, [10.0]), (of_row, [10.0]), (switch, [10.0, 0.0])):
+        assert problem.violation(np.array(point)) > 0.5
+    assert solve(of_row, "highs").value == 5.0
+    assert solve(switch, "highs").value < 10.0
 
 
 def test_a_free_variable_of_a_convex_quadratic_program():

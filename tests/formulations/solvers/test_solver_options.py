@@ -1,5 +1,6 @@
 """Options of solvers are part of their names, swept, and refused where a solver has none of them."""
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,10 @@ import formulations
 from formulations import (
     GroupedSimplexQP,
     LinearProgram,
+    QuadraticProgram,
+    SolverError,
     UnknownSolverError,
+    compatible_solvers,
     get_solver,
     margin_dual,
     matching,
@@ -270,6 +274,32 @@ def test_auto_takes_what_each_has_and_refuses_options():
     assert solve(PROBLEM, time_limit=60.0, threads=1).value == 5.0
     with pytest.raises(UnknownSolverError, match="name the solver"):
         solve(PROBLEM, options={"presolve": "off"})
+
+
+def cut_short():
+    """A linear, a quadratic and an integer program, too large for a nanosecond."""
+    random, n, m = np.random.default_rng(0), 60, 20
+    matrix = random.integers(0, 100, (m, n)).astype(float)
+    free, sides = np.full(m, -np.inf), np.floor(matrix.sum(axis=1) / 2)
+    limits = np.zeros(n), np.ones(n)
+    yield LinearProgram(matrix[0], csr_array(matrix), free, sides, *limits)
+    yield QuadraticProgram(csr_array(matrix.T @ matrix), -matrix[0], csr_array(matrix), free, sides, *limits)
+    yield LinearProgram(matrix[0], csr_array(matrix), sides, sides, *limits, integer=limits[1])
+
+
+@pytest.mark.parametrize("problem", [*cut_short()], ids=["linear", "quadratic", "integer"])
+def test_an_answer_that_a_time_limit_cut_is_not_blamed_on_its_point(problem):
+    timed = [spec for spec in compatible_solvers(problem) if supports_option(spec, "time_limit")]
+    assert len(timed) > 1
+    for spec in timed:
+        try:
+            found = solve(problem, spec, time_limit=1e-9)
+        except SolverError as error:
+            reason = str(error)
+        else:
+            is_solved = found.gap <= 1e-6 * abs(found.value)
+            reason = "solved" if is_solved else f"{found.verdict}, {found.reported_status}"
+        assert re.search("within its time limit of 1e-09 seconds|^solved$|^time limit, TIME_LIMIT$", reason), spec
 
 
 def test_threads_that_a_back_end_does_not_have():

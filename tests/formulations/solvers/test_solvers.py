@@ -364,10 +364,21 @@ def test_highs_methods_agree(method):
 def test_coefficients_that_highs_would_drop_are_rescaled_or_refused():
     tiny = program([1.0, 2.0], [[1e-12, 2e-12]], [-INF], [2e-12], [0, 0], [5, 5])
     assert solve(tiny, "highs").value == pytest.approx(2.0)
+    far = program([1.0, 2.0], [[1.0, 1e-10]], [-INF], [1.0], [0, 0], [5, 5])
+    assert solve(far, "highs").value == pytest.approx(11.0 - 5e-10, rel=1e-15)
     with pytest.raises(UnsupportedProblemError, match="drops coefficients"):
-        solve(program([1.0, 2.0], [[1.0, 1e-10]], [-INF], [1.0], [0, 0], [5, 5]), "highs")
+        solve(program([1.0, 2.0], [[1e15, 1e-10]], [-INF], [1.0], [0, 0], [5, 5]), "highs")
     with pytest.raises(UnsupportedProblemError, match="for infinite"):
         solve(program([1.0], [[1.0]], [-INF], [1e21], [0], [INF]), "highs")
+
+
+def test_auto_names_a_solver_that_it_does_not_try():
+    endless = program([1.0, 1.0], [[1.0, 0.5]], [-INF], [1e21], [0, 0], [3, 3], integer=[True, False])
+    with pytest.raises(UnsupportedProblemError, match="no solver that 'auto' tries") as refused:
+        solve(endless)
+    named = str(refused.value).partition("such as '")[2].partition("'")[0]
+    assert named in compatible_solvers(endless)
+    assert solve(endless, named).value == pytest.approx(6.0)
 
 
 def test_highs_takes_costs_of_any_size():
