@@ -2,8 +2,8 @@
 
 python examples/fair_ranking.py
 
-Two groups of candidates are equally able, and the observed scores of one group are too low. A quota raises the true
-relevance of the lists, and equal exposure does so on average over several lists.
+Women and men are equally able, but the observed scores of women are too low. A moderate quota costs observed score and
+raises the true relevance of the lists. Equal exposure of both groups needs several lists, drawn at random.
 """
 
 import numpy as np
