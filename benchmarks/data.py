@@ -203,11 +203,19 @@ def movielens(folds: Sequence[int] = (1, 2, 3, 4, 5)) -> Iterator[tuple[Queries,
 def experts(folds: Sequence[int] = (1, 2, 3, 4, 5, 6)) -> Iterator[tuple[Queries, Queries]]:
     """(train, test) of TREC W3C experts; the attribute "protected" is gender."""
     for fold in folds:
-        pair = []
-        for part in ("train", "test"):
-            lines = read_lines(data_folder() / "deltr-w3c-experts" / f"fold_{fold}" / f"{part}.csv.gz")
-            rows = np.array([line.split(",") for line in lines], dtype=float)
-            attributes = {"protected": rows[:, 1] == 1.0}
-            qid = rows[:, 0].astype(int)
-            pair.append(Queries.from_arrays(rows[:, 2:-1], rows[:, -1], qid=qid, attributes=attributes))
-        yield pair[0], pair[1]
+        home = data_folder() / "deltr-w3c-experts" / f"fold_{fold}"
+        yield protected_queries(home / "train.csv.gz"), protected_queries(home / "test.csv.gz")
+
+
+def students(kind: str, folds: Sequence[int] = (1, 2, 3, 4, 5)) -> Iterator[tuple[Queries, Queries]]:
+    """(train, test) of Chilean engineering students, one query per year; "protected" is "gender" or "highschool"."""
+    for fold in folds:
+        home = data_folder() / "deltr-engineering" / kind
+        yield protected_queries(home / f"fold{fold}_train.csv.gz"), protected_queries(home / f"fold{fold}_test.csv.gz")
+
+
+def protected_queries(file: Path) -> Queries:
+    """Rows of query, protected, features, judgment (moved to begin at 0)."""
+    rows = np.array([line.split(",") for line in read_lines(file)], dtype=float)
+    relevance, attributes = rows[:, -1] - min(0.0, rows[:, -1].min()), {"protected": rows[:, 1] == 1.0}
+    return Queries.from_arrays(rows[:, 2:-1], relevance, qid=rows[:, 0].astype(int), attributes=attributes)

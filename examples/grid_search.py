@@ -1,41 +1,34 @@
-"""scikit-learn's search over λ and the bound, folds of whole queries, in a pipeline that scales the features.
+"""Choose λ and the bound with scikit-learn's grid search, in a pipeline that scales the features.
 
 python examples/grid_search.py
+
+The column `qid` of the data frame names the query of each row. The scaler passes it on, rankers do not use it as a
+feature, and GroupKFold keeps the rows of a query together.
 """
 
-import warnings
-
-import sklearn
+import pandas as pd
+from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankopt.data import load_sample
-from rankopt.errors import NoProgressWarning
-from rankopt.measures import evaluate
-from rankopt.rankers import LargeMarginRanker
-
-sklearn.set_config(enable_metadata_routing=True)  # so that qid= reaches the ranker through pipeline and search
-
-warnings.simplefilter("ignore", NoProgressWarning)  # a search may try strengths that leave w0 as it is
+from rankopt import LargeMarginRanker, load_sample
 
 sample = load_sample("les-miserables")
-train, test = sample.train, sample.test
-qid = train.qid  # the query of each row
+train, test = sample.train.to_frame(), sample.test.to_frame()  # or your own data frames
+X, X_test = (frame.drop(columns=["relevance", "docid", "community"]) for frame in (train, test))
+scaler = make_column_transformer(
+    ("passthrough", ["qid"]), remainder=StandardScaler(), verbose_feature_names_out=False
+).set_output(transform="pandas")
 
 search = GridSearchCV(
-    make_pipeline(StandardScaler(), LargeMarginRanker("nDCG@10", position_weights="linear")),
+    make_pipeline(scaler, LargeMarginRanker("nDCG@10", position_weights="linear", w0="zeros")),
     {"largemarginranker__bound": ["convex", "nonconvex"], "largemarginranker__lam": [1.0, 0.1, 0.01]},
     cv=GroupKFold(3),
 )
-search.fit(train.features, train.relevance, qid=qid, groups=qid)
+search.fit(X, train["relevance"], groups=X["qid"])
 
-print(f"{'bound':<11}{'λ':>6}{'nDCG@10':>10}{'rank':>6}")
-found = search.cv_results_
-for tried, mean, rank in zip(found["params"], found["mean_test_score"], found["rank_test_score"], strict=True):
-    bound, lam = (tried[f"largemarginranker__{name}"] for name in ("bound", "lam"))
-    print(f"{bound:<11}{lam:>6g}{mean:>10.4f}{rank:>6}")
-
-best = search.best_estimator_
-print(f"\nchosen, fitted on all training queries: {best[-1].certificate_}")
-print(f"test queries: nDCG@10 = {evaluate(test, best.predict(test.features), 'nDCG@10').mean():.4f}")
+found = pd.DataFrame(search.cv_results_)
+found = found[["param_largemarginranker__bound", "param_largemarginranker__lam", "mean_test_score", "rank_test_score"]]
+print(found.set_axis(["bound", "lam", "nDCG@10", "rank"], axis=1).to_string(index=False))
+print(f"\nThe best one on the test queries: nDCG@10 = {search.score(X_test, test['relevance']):.4f}")

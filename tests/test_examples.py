@@ -26,13 +26,13 @@ from rankopt.measures import compare, compare_runs, evaluate, read_qrels, read_r
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, SmoothRanker
 from rankopt.ratings import Ratings, evaluate_ratings, load_ratings_sample, weak_split
 
-NEEDS = {"mlflow_model": "mlflow", "train_a_network": "torch"}
+NEEDS = {"train_a_network": "torch"}
 """Packages of extras that an example needs."""
 
-STARTS = ("swap_solvers", "swap_versions")
-"""Examples that start processes, which know the script by its place."""
+STARTS = ("swap_solvers",)
+"""Examples that start processes, which import the script by its path."""
 
-LONG = (*STARTS, "price_of_a_quota", "grid_search")
+LONG = (*STARTS, "fair_ranking", "grid_search", "training_under_constraints")
 """Examples that take more than a second."""
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
@@ -75,6 +75,23 @@ def alone(example, folder):
 def test_example_runs_in_an_interpreter_of_its_own(example, tmp_path):
     skip_without_its_package(example)
     alone(example, tmp_path)
+
+
+def test_examples_are_few_and_short():
+    assert len(EXAMPLES) <= 10
+    assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in EXAMPLES) < 60
+
+
+def test_training_under_the_constraint_beats_re_ranking_in_the_example():
+    """The price has one sign between sellers and the other within a seller."""
+    example = runpy.run_path(str(EXAMPLES[0].parent / "training_under_constraints.py"))
+    train, test = example["product_searches"](40, 0), example["product_searches"](100, 1000)
+    under = LargeMarginRanker("nDCG@5", constraints=example["one_each"], w0="zeros").fit(train)
+    free = LargeMarginRanker("nDCG@5", w0="zeros").fit(train)
+    assert under.coef_[0] < 0 < free.coef_[0]
+    ours, theirs = example["values"](under, test), example["values"](free, test)
+    assert compare(ours, theirs).p < 0.001
+    assert np.mean(ours) > np.mean(theirs) + 0.1
 
 
 # What notebooks and terminals show: every object that users hold has a view, well formed, escaped and short.
