@@ -136,10 +136,10 @@ def show(rows: list[BenchmarkRow]) -> None:
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
         click.echo()
     click.echo(
-        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over the problems that the solver"
+        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over the supported problems; an"
     )
     click.echo(
-        "supports; an unsolved one counts ten times the longest time of any solver. Compare it where all are solved."
+        "unsolved one counts ten times the longest time of any solver. Compare means where all problems are solved."
     )
 
 

@@ -213,7 +213,8 @@ def heat_map(names: Sequence[str], shares: Floats, title: str, caption: str) -> 
 def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> Drawing:
     """curves[solver]: factors t >= 1 in rising order, and the share of problems solved within each."""
     caption = (
-        f"{about}: share of the problems solved within t times the seconds of the fastest solver [Dolan and Moré]."
+        f"{about}: share of all problems solved within t times the seconds of the fastest solver of each [Dolan and "
+        "Moré 2002]; what a solver does not support it has not solved."
     )
     with (drawing := Drawing("performance profile", caption, "t", "share solved")) as axes:
         most = max((factors[-1] for factors, _ in curves.values() if len(factors)), default=1.0)

@@ -20,9 +20,11 @@ from rankopt.report.charts import convergence, heat_map, measure_curves, profile
 from rankopt.report.page import Drawing, FormattedCell, brief, line_style, render
 
 MOST_LINES = 200  # largest number of rows of a table of problems; the caption has the full number
-MOST_OPEN = 40  # largest number of rows of a table of instances that is unfolded at first
+MOST_OPEN = 30  # largest number of rows of a table of instances that is unfolded at first
 MOST_CURVES = 8  # largest number of curves of a figure: those of the fastest solvers
 NOT_TRIED = (Outcome.UNSUPPORTED, Outcome.MISSING, Outcome.GIVEN_UP)
+INSTANCE = ("instance", "size", "solver", "outcome", "value", "proven bound", "gap", "seconds")
+CLAIM = ("claimed status", "claimed bound")
 ROLES = ("argmax", "master", "method")
 FACTS = ("objectives", "fractional", "overestimate_mean", "overestimate_max")
 SHARES = {
@@ -78,6 +80,7 @@ def _trace(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]
     names = [*dict.fromkeys(row.problem for row in rows)]
     about = f"{kind}, {len(names)} problems"
     tried = [row for row in rows if row.status not in NOT_TRIED]
+    claimed = any(row.reported_status or row.reported_bound is not None for row in tried)
     solvers, wins = pairwise_wins(tried)
     failed = [row for row in tried if not row.solved]
     skipped: dict[tuple[str, str], list[BenchmarkRow]] = defaultdict(list)
@@ -92,23 +95,17 @@ def _trace(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]
         "wins": [[solver, *(int(count) for count in line)] for solver, line in zip(solvers, wins, strict=True)],
         "differing": _differing(rows),
         "failed": [[r.problem, r.shape_text, r.solver, r.verdict, brief(r.gap), r.message] for r in failed],
-        "instances": [
-            [
-                r.problem,
-                r.shape_text,
-                r.solver,
-                r.verdict,
-                r.value,
-                r.bound,
-                brief(r.gap),
-                (r.reported_status or "").lower().replace("_", " "),
-                r.reported_bound,
-                brief(r.seconds),
-            ]
-            for r in sorted(tried, key=lambda row: names.index(row.problem))
-        ],
+        "instances_head": [*INSTANCE[:-1], *(CLAIM if claimed else ()), INSTANCE[-1]],
+        "instances": [_instance(row, claimed) for row in sorted(tried, key=lambda row: names.index(row.problem))],
         "skipped": [[*key, len(same), same[0].message] for key, same in skipped.items()],
     }
+
+
+def _instance(row: BenchmarkRow, claimed: bool) -> list[object]:
+    """The line of one solver on one problem, with the columns of `INSTANCE`, and those of `CLAIM` before the last."""
+    claim = [(row.reported_status or "").lower().replace("_", " "), row.reported_bound] if claimed else []
+    known = [row.problem, row.shape_text, row.solver, row.verdict, row.value, row.bound, brief(row.gap)]
+    return [*known, *claim, brief(row.seconds)]
 
 
 def _solvers(rows: Sequence[BenchmarkRow], mean: dict[str, float]) -> list[list[object]]:
@@ -141,7 +138,7 @@ def _profile(rows: Sequence[BenchmarkRow], mean: dict[str, float], about: str) -
     curves = {solver: curve for solver, curve in performance_profile(rows).items() if len(curve[0])}
     if len(curves) > MOST_CURVES:
         about += f", the {MOST_CURVES} fastest of {len(curves)} solvers"
-    fastest = sorted(curves, key=lambda solver: mean[solver])[:MOST_CURVES]
+    fastest = sorted(curves, key=lambda solver: (-curves[solver][1][-1], mean[solver]))[:MOST_CURVES]
     return [profile_drawing({solver: curves[solver] for solver in fastest}, about)] if curves else []
 
 
@@ -271,9 +268,10 @@ def _fastest(rows: Sequence[BenchmarkRow]) -> str:
         return f"Of {len(solvers)} solvers {complete[0]} alone solved all {problems} {what}."
     means = shifted_geometric_means([row for row in rows if row.solver in complete])
     first, second, *_ = sorted(complete, key=lambda solver: means[solver])
+    count = f"All {len(solvers)} solvers" if complete == solvers else f"{len(complete)} of {len(solvers)} solvers"
     return (
-        f"Of {len(solvers)} solvers {len(complete)} solved all {problems} {what}; one at a time {first} is the fastest "
-        f"of them, {1e3 * means[first]:.3g} ms, then {second}, {1e3 * means[second]:.3g} ms."
+        f"{count} solved all {problems} {what}. One at a time, {first} took {1e3 * means[first]:.3g} ms on average, "
+        f"the next, {second}, {1e3 * means[second]:.3g} ms."
     )
 
 
