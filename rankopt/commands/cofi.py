@@ -135,7 +135,7 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     rows = [
         (f"CofiRanker({ranker.loss})", ranker),
         ("item mean shrunk by 5", ItemMeanBaseline().fit(split.train)),
-        ("item mean shrunk by 10, plus popularity", ItemMeanBaseline(10.0, 0.1).fit(split.train)),
+        ("item mean shrunk by 10 plus popularity", ItemMeanBaseline(10.0, 0.1).fit(split.train)),
         ("popularity", PopularityBaseline().fit(split.train)),
     ]
     return [

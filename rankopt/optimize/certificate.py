@@ -408,7 +408,7 @@ class Step:
                 lines,
                 np.repeat(bound[ends], 3),
                 color="C1",
-                label=f"lower bound of each of the {ends.size} rounds,\nvalid for the convex problem of its round",
+                label=f"lower bound of each of {ends.size} rounds\n(of its convex problem)",
             )
             rows, bound = np.arange(begun[-1], ends[-1] + 1), np.full(x.size, bound[-1])
         else:

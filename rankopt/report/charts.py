@@ -37,7 +37,7 @@ def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
     if len(table) == 1:  # its legend names both lines
         about = ", ".join(dict.fromkeys([about, *table]))
     if any(np.unique(run["round"]).size > 1 for run in table.values()):
-        about += "; a line a round of the concave-convex procedure, at the bound that it ended with"
+        about += "; a horizontal line is the bound of one round of the concave-convex procedure, valid for that round"
     if len(table) > MOST_RUNS:
         return [_gaps(table, about)]
     return [*(_objective_and_bound(table, against, about) for against in AXES), _gaps(table, about)]

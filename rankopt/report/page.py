@@ -109,6 +109,7 @@ STYLE = {
     "axes.grid": True, "grid.color": LIGHT["rule"], "grid.linewidth": 0.6, "axes.axisbelow": True,
     "xtick.color": LIGHT["soft"], "ytick.color": LIGHT["soft"], "text.color": LIGHT["ink"],
     "axes.labelcolor": LIGHT["ink"], "axes.titlecolor": LIGHT["ink"], "legend.frameon": False, "legend.fontsize": 9.5,
+    "axes.prop_cycle": f"cycler('color', {SERIES})",
     "lines.linewidth": 1.8, "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
     "hatch.linewidth": 0.8, "text.parse_math": False,
 }  # fmt: skip
@@ -159,9 +160,9 @@ class Drawing:
         lines = 0
         with matplotlib.rc_context(STYLE):
             if len(labels) > 1:
-                across = {1: 6, 2: 3}.get(columns, 2)
-                lines = -(-len(labels) // across)
-                labels = [shortened(label) for label in labels]
+                across = 2 if columns > 2 else 3
+                lines = -(-len(labels) // across) + any("\n" in label for label in labels)
+                labels = [shortened(label, 60 if columns == 1 else 24) for label in labels]
                 self._figure.legend(handles, labels, loc="outside lower left", ncols=across, handlelength=2.2)
             self._figure.set_size_inches(WIDTHS[columns], self.height + LEGEND_LINE * lines)
             return _svg(self._figure, self.caption)

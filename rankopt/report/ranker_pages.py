@@ -35,7 +35,7 @@ def page_of_training(
     progress, history = [], getattr(ranker, "history_", ())
     if len(history) and hasattr(history, "plot"):
         with (drawing := Drawing("progress of training", f"What training reached, step by step: {name}.")) as axes:
-            history.plot(axes)
+            history.plot(axes).legend_ = None  # lines are named below the axes
         progress.append(drawing)
     weights = None
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:

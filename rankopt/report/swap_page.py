@@ -168,7 +168,8 @@ def _training(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     lines = [
         [
             row.role, row.solver, row.verdict, row.value, row.bound, brief(row.gap), row.iterations,
-            brief(row.seconds), *(brief(row.measures.get(name)) for name in names), row.message,
+            brief(row.seconds), *(brief(row.measures.get(name)) for name in names),
+            "" if row.status is Outcome.SOLVED else row.message,
         ]
         for row in rows
     ]  # fmt: skip
@@ -295,14 +296,14 @@ def _refuted_text(rows: Sequence[BenchmarkRow]) -> str:
 
 def _training_agreement(rows: Sequence[BenchmarkRow]) -> str:
     """Whether the runs of one training problem agree within their proven gaps: value <= best + gap."""
-    ended = [row for row in rows if row.value is not None and row.bound is not None]
+    ended = [row for row in rows if row.status is Outcome.SOLVED and row.value is not None and row.bound is not None]
     if not ended:
         return ""
     best: dict[tuple[str, str], float] = {}
     for row in ended:
         best[row.trace, row.problem] = min(row.value or 0.0, best.get((row.trace, row.problem), float("inf")))
     off = [row for row in ended if (row.bound or 0.0) > best[row.trace, row.problem] * (1 + 1e-12)]
-    count = f"{len(ended)} of {len(rows)} training runs ended with a proven gap"
+    count = f"{len(ended)} of {len(rows)} training runs closed their gap"
     if off:
         return (
             f"{count}, {off[0].solver} further from the best than its gap: under a nonconvex bound runs may end at "
