@@ -76,8 +76,8 @@ def _cell(value: object) -> FormattedCell | str | None:
 
 
 def columns_of(drawings: Sequence[Drawing]) -> int:
-    """How many of these figures a wide page shows side by side."""
-    return {1: 1, 2: 2, 4: 2}.get(len(drawings), 3)
+    """How many of these figures a wide page shows side by side; those with panels have lines of their own."""
+    return {0: 1, 1: 1, 2: 2, 4: 2}.get(sum(drawing.panels == 1 for drawing in drawings), 3)
 
 
 LIGHT = {
@@ -156,6 +156,7 @@ class Drawing:
         """The figure for a page that shows this many of them side by side."""
         import matplotlib
 
+        columns = columns if self.panels == 1 else 1
         handles, labels = self._figure.axes[0].get_legend_handles_labels()
         lines = 0
         with matplotlib.rc_context(STYLE):
