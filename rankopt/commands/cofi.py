@@ -134,8 +134,8 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
 
     rows = [
         (f"CofiRanker({ranker.loss})", ranker),
-        ("item mean, shrunk by 5", ItemMeanBaseline().fit(split.train)),
-        ("item mean, by 10, + .1 log(1 + count)", ItemMeanBaseline(10.0, 0.1).fit(split.train)),
+        ("item mean shrunk by 5", ItemMeanBaseline().fit(split.train)),
+        ("item mean shrunk by 10 plus popularity", ItemMeanBaseline(10.0, 0.1).fit(split.train)),
         ("popularity", PopularityBaseline().fit(split.train)),
     ]
     return [

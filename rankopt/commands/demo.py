@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,13 @@ from rankopt.commands.input_output import (
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
+    from rankopt.data.samples import Sample, SampleName
     from rankopt.rankers.large_margin import LargeMarginRanker
 
+SAMPLES: dict[SampleName, str] = {
+    "les-miserables": "Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.",
+    "digits": "Each query is a handwritten digit, its documents are images, graded 0 to 4 by likeness.",
+}
 MEASURES = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
 ARGMAX = ("exact", "scipy", "ortools", "highs")
 MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
@@ -36,19 +42,18 @@ MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 @report_option
 @json_option
 def demo(output: str, report: str | None, json_: bool) -> None:
-    """Train on the bundled dataset `les-miserables`, show the gap closing, compare rankers, and swap solvers."""
+    """Train on two bundled datasets, compare rankers, show the gap closing, and swap solvers."""
     from rankopt.data import load_sample
 
     began = perf_counter()
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    sample = load_sample("les-miserables")
+    samples = {name: load_sample(name) for name in SAMPLES}
+    sample = samples["les-miserables"]
     echo = _silent if json_ else _print
-    echo("Who appears with whom in Les Misérables")
-    echo("Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.", head=False)
-    echo(f"{len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
-    with waiting("training four rankers ..."):
-        rankers, means, finding = _compare(sample.train, sample.test, echo)
+    with waiting("training four rankers on each dataset ..."):
+        trained, means, finding = _compare(samples, echo)
+    rankers = trained["les-miserables"]
     _gap(rankers["large margin, convex"], echo)
     with waiting("training through every pair of argmax and master solver ..."):
         swapped = _train_all_pairs(sample.train, echo)
@@ -56,7 +61,9 @@ def demo(output: str, report: str | None, json_: bool) -> None:
     if report is not None:
         from rankopt.report.demo_page import page_of_demo
 
-        write_report(report, page_of_demo(rankers, swapped, sample.test, as_given()))
+        write_report(
+            report, page_of_demo(trained, swapped, {name: one.test for name, one in samples.items()}, as_given())
+        )
     echo("Written")
     for path, what in written.items():
         echo(f"  {path}  {what}", head=False)
@@ -85,33 +92,44 @@ def _silent(text: str, head: bool = True) -> None:
     pass
 
 
-def _compare(train: Queries, test: Queries, echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Two large-margin rankers and two baselines with default parameters, their means, and the finding.
+def _compare(samples: Mapping[SampleName, Sample], echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Two large-margin rankers and two baselines with default parameters on each sample, their means, and the finding.
 
-    Counts have another scale for each character, so features are normalised within the query.
+    Features have another scale for each query, so they are normalised within it.
     """
     from rankopt.measures import evaluate
     from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
     from rankopt.report.demo_page import MEASURE, finding_of_demo
 
-    rankers: dict[str, Any] = {
-        "ridge": RegressionRanker(normalize="zscore"),
-        "RankSVM": PairwiseRanker(normalize="zscore"),
-        "large margin, convex": LargeMarginRanker(bound="convex", normalize="zscore"),
-        "large margin, nonconvex": LargeMarginRanker(bound="nonconvex", normalize="zscore"),
-    }
-    found = {name: evaluate(test, ranker.fit(train).predict(test), MEASURES) for name, ranker in rankers.items()}
-    order = sorted(found, key=lambda name: -found[name].mean(MEASURE))
-    rows = [
-        [name, *(f"{found[name].mean(measure):.4f}" for measure in MEASURES), *_proof(rankers[name])] for name in order
-    ]
-    echo("Test queries (every ranker as it comes, features normalised within the query)")
-    if echo is _print:
-        table(["ranker", *MEASURES, "lam", "objective", "proven bound", "gap is to"], rows)
-        click.echo()
+    rankers: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for sample, data in samples.items():
+        rankers[sample] = {
+            "ridge": RegressionRanker(normalize="zscore"),
+            "RankSVM": PairwiseRanker(normalize="zscore"),
+            "large margin, convex": LargeMarginRanker(bound="convex", normalize="zscore"),
+            "large margin, nonconvex": LargeMarginRanker(bound="nonconvex", normalize="zscore"),
+        }
+        own = found[sample] = {
+            name: evaluate(data.test, ranker.fit(data.train).predict(data.test), MEASURES)
+            for name, ranker in rankers[sample].items()
+        }
+        echo(f"{sample}: {len(data.train)} training and {len(data.test)} test queries")
+        echo(f"{SAMPLES[sample]} Default parameters, features normalised within the query.", head=False)
+        if echo is _print:
+            rows = [
+                [name, *(f"{own[name].mean(one):.4f}" for one in MEASURES), *_proof(rankers[sample][name])]
+                for name in sorted(own, key=lambda name: -own[name].mean(MEASURE))
+            ]
+            table(["ranker", *MEASURES, "lam", "objective", "proven bound", "gap is to"], rows)
+            click.echo()
     finding = finding_of_demo(rankers, found)
     echo(f"{finding}\n")
-    return rankers, {name: {one: run.mean(one) for one in MEASURES} for name, run in found.items()}, finding
+    means = {
+        sample: {name: {one: run.mean(one) for one in MEASURES} for name, run in own.items()}
+        for sample, own in found.items()
+    }
+    return rankers, means, finding
 
 
 def _proof(ranker: Any) -> list[str]:
@@ -125,7 +143,7 @@ def _proof(ranker: Any) -> list[str]:
 def _gap(ranker: LargeMarginRanker, echo: Any) -> None:
     """Print the best objective and the proven bound by step."""
     history = ranker.history_
-    echo("The gap closing (convex bound): the optimum is proven to lie between the two")
+    echo("The gap closing (les-miserables, convex bound): the optimum is proven to lie between the two")
     if echo is not _print:
         return
     steps = sorted({1, 2, 5, 10, 20, 50, 100, 200, 500, len(history)})

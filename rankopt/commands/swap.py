@@ -98,7 +98,7 @@ SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")  # the measures that have a column; the 
 def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
     """One line per trace and solver, and per live run.
 
-    seconds: the shifted geometric mean over all problems, None without a solved one; for a live run its time.
+    seconds: the shifted geometric mean over supported problems, None without a solved one; for a live run its time.
     """
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.summaries import shifted_geometric_means
@@ -136,10 +136,10 @@ def show(rows: list[BenchmarkRow]) -> None:
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
         click.echo()
     click.echo(
-        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over all problems of the trace;"
+        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over the supported problems; an"
     )
     click.echo(
-        "an unsolved problem counts ten times the longest time of any solver; a solver that solved none has no mean."
+        "unsolved one counts ten times the longest time of any solver. Compare means where all problems are solved."
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -114,7 +115,7 @@ class BenchmarkRow(CompactReprMixin):
     version: str = ""
     """Of the solver's package."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of python, rankopt, numpy and the platform."""
+    """Of python, rankopt and numpy; the platform and the processor."""
     seed: int | None = None
     message: str = ""
     """The solver's message, or the reason of the outcome."""
@@ -244,6 +245,17 @@ def written(rows: Iterable[BenchmarkRow]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, rankopt and numpy, and the platform."""
+    """Versions of Python, rankopt and numpy, the platform and the processor."""
     packages = {name: installed_version(name) for name in ("rankopt", "numpy")}
-    return {"python": platform.python_version(), **packages, "platform": f"{sys.platform}-{platform.machine()}"}
+    machine = {"platform": f"{sys.platform}-{platform.machine()}", "processor": _processor()}
+    return {"python": platform.python_version(), **packages, **machine}
+
+
+def _processor() -> str:
+    """The model of the processor where the system names it, and the number of its cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{(named or [platform.processor()])[0] or platform.machine()}, {os.cpu_count()} cores"

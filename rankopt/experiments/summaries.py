@@ -84,17 +84,20 @@ def shifted_geometric_mean(seconds: Iterable[float], shift: float) -> float:
 def shifted_geometric_means(
     rows: Sequence[BenchmarkRow], shift: float = 1e-3, penalty: float | None = None
 ) -> dict[str, float]:
-    """Mean seconds of each solver over all problems of the rows.
+    """Mean seconds of each solver over the problems of the rows that it supports.
 
     An unsolved problem counts `penalty` seconds, by default ten times the longest time of any solver. The mean is NaN
-    for a solver that solved none.
+    for a solver that solved none. Compare means only of solvers that solved all problems.
     """
     table = _by_problem(rows)
     longest = max((row.seconds or 0.0 for row in rows), default=0.0)
     missed = 10.0 * longest if penalty is None else penalty
     able = {row.solver for row in rows if _time(row, np.inf) < np.inf}
     return {
-        solver: shifted_geometric_mean((_time(answers.get(solver), missed) for answers in table.values()), shift)
+        solver: shifted_geometric_mean(
+            (_time(answers.get(solver), missed) for answers in table.values() if _is_supported(answers.get(solver))),
+            shift,
+        )
         if solver in able
         else float("nan")
         for solver in solvers_of(rows)
@@ -149,6 +152,10 @@ def _by_problem(rows: Iterable[BenchmarkRow]) -> Mapping[tuple[str, str, str], d
     for row in rows:
         table.setdefault((row.trace, row.problem, row.role), {})[row.solver] = row
     return table
+
+
+def _is_supported(row: BenchmarkRow | None) -> bool:
+    return row is None or row.status is not Outcome.UNSUPPORTED
 
 
 def _time(row: BenchmarkRow | None, missed: float) -> float:

@@ -3,11 +3,11 @@
     regret     = max_π a[π]ᵀb - a[π_s]ᵀb               π_s the worst order that the scores s allow
     bound      = H(s) + best - r̄ᵀs                     r̄ by the bound: convex, tie-aware, nonconvex, your own
     looseness  = bound - regret >= 0
-    most       = best - worst                          the regret of the worst ranking
+    max_regret = best - worst                          the regret of the worst ranking
 
-A bound that reaches `most` is trivial for its query: no ranking can lose more. Bounds follow the scale of the scores,
-the regret does not: as the scores grow apart, the nonconvex bound falls to the regret, the convex one grows wherever
-the order is wrong, or spreads documents of one grade.
+A bound that reaches `max_regret` is trivial for its query: no ranking can lose more. Bounds follow the scale of the
+scores, the regret does not: as the scores grow apart, the nonconvex bound falls to the regret, the convex one grows
+wherever the order is wrong, or spreads documents of one grade.
 
 A mix of measures has the tightness of each part, and of their sum or maximum.
 """
@@ -48,7 +48,7 @@ def bounds_at(argmax: MaxOracle, scores: Floats, bounds: Mapping[str, Bound]) ->
     return {name: heights[name] + grown for name, grown in growth.items()}, np.array([*growth.values()])
 
 
-def most_lost(argmax: MaxOracle) -> Floats:
+def max_regret_of(argmax: MaxOracle) -> Floats:
     """(m,) the regret of the worst ranking; penalties of soft constraints are not included."""
     unpaid: Floats | None = getattr(argmax, "worst_unpaid", None)
     return argmax.best + argmax.at(np.zeros(argmax.shape)).value if unpaid is None else argmax.best - unpaid
@@ -60,7 +60,7 @@ class Tightness(CompactReprMixin):
 
     Columns (m,): `query`, their ids in the order of the data; `documents`, how many; `regret` of the worst order that
     equal scores allow, which is what a bound bounds, and `expected`, its mean over these orders, which is what `score`
-    counts; `bounds` by name; `most`, what the worst ranking of all would lose; `looseness`, of the bound named
+    counts; `bounds` by name; `max_regret`, that of the worst ranking; `looseness`, of the bound named
     `trained` (for rankers that train no bound of the regret the nonconvex one, the tightest). `growth`: how that bound
     would change with the logarithm of the scale of the scores. Regret and bounds are in the units of the measure.
     `feature_map`, `position_weights`: the feature map, and the position weights of "positional". `parts`: of a mix of
@@ -79,7 +79,7 @@ class Tightness(CompactReprMixin):
     regret: Floats
     expected: Floats
     bounds: Mapping[str, Floats]
-    most: Floats
+    max_regret: Floats
     growth: Floats
     linear: bool = True
     feature_map: str = "positional"
@@ -165,7 +165,7 @@ class Tightness(CompactReprMixin):
             "regret": self.regret,
             **({} if alike else {"expected": self.expected}),
             **self.bounds,
-            "most": self.most,
+            "max_regret": self.max_regret,
             "looseness": self.looseness,
         }
 
@@ -190,7 +190,7 @@ class Tightness(CompactReprMixin):
         return self.shown()
 
     def _is_loose(self, name: str) -> Bools:
-        return np.asarray(self.bounds[name] >= self.most * (1.0 - ROUNDING))
+        return np.asarray(self.bounds[name] >= self.max_regret * (1.0 - ROUNDING))
 
 
 def _brief(value: float) -> str:
@@ -234,7 +234,7 @@ def of_parts(
         regret=mixed([table.regret for table in tables]),
         expected=mixed([table.expected for table in tables]),
         bounds={bound: mixed([table.bounds[bound] for table in tables]) for bound in first.bounds},
-        most=mixed([table.most for table in tables]),
+        max_regret=mixed([table.max_regret for table in tables]),
         growth=grown,
         parts={part: table for _, part, table in parts},
     )

@@ -404,7 +404,12 @@ class Step:
         if ends.size > 1:
             begun = np.append(0, ends[:-1])
             lines = np.column_stack([x[begun], x[ends], np.full(ends.size, np.nan)]).ravel()
-            axes.plot(lines, np.repeat(bound[ends], 3), color="C1", label="proven lower bound of a round")
+            axes.plot(
+                lines,
+                np.repeat(bound[ends], 3),
+                color="C1",
+                label=f"lower bound of each of {ends.size} rounds\n(of its convex problem)",
+            )
             rows, bound = np.arange(begun[-1], ends[-1] + 1), np.full(x.size, bound[-1])
         else:
             axes.plot(x, bound, color="C1", label="proven lower bound")

@@ -24,7 +24,7 @@ from rankopt.constraints.sensitivity import rule_sensitivity
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
-from rankopt.explanations.tightness import Tightness, bounds_at, most_lost, of_parts
+from rankopt.explanations.tightness import Tightness, bounds_at, max_regret_of, of_parts
 from rankopt.fitting import atomic
 from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
@@ -351,7 +351,7 @@ class Ranker(BaseEstimator):
             regret=judged.regret,
             expected=judged.expected,
             bounds=values,
-            most=most_lost(judged.argmax),
+            max_regret=max_regret_of(judged.argmax),
             growth=growth[[*bounds].index(name)],
             linear=hasattr(self, "coef_"),
         )

@@ -22,20 +22,24 @@ Columns = Mapping[str, Sequence[float | None]]
 AXES = {"step": "steps", "seconds": "seconds"}
 INSTANT = 1e-6  # the shortest time drawn: a clock may report 0, which a logarithmic axis cannot show
 FILLED = 3  # largest number of runs whose gaps are filled; more would overlap
+MOST_RUNS = 6  # largest number of runs of a figure with a legend; more are small multiples
 POINTS = 300  # largest number of points of a line, which bounds the size of a page
 
 
 def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
-    """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds. A
-    gap is relative to the best objective of its run. Each round of the concave-convex procedure has its own problem,
-    bound and gap; each of several rounds is a line at the bound that was proven at its end."""
+    """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds;
+    of more than `MOST_RUNS` runs the gap alone. A gap is relative to the best objective of its run. Each round of the
+    concave-convex procedure has its own problem, bound and gap; each of several rounds is a line at the bound that was
+    proven at its end."""
     table = {name: _numbers(run) for name, run in runs.items() if len(run.get("step", ()))}
     if not table:
         return []
-    if len(table) == 1:  # a single line has no legend
+    if len(table) == 1:  # its legend names both lines
         about = ", ".join(dict.fromkeys([about, *table]))
     if any(np.unique(run["round"]).size > 1 for run in table.values()):
-        about += "; a line a round of the concave-convex procedure, at the bound that it ended with"
+        about += "; a horizontal line is the bound of one round of the concave-convex procedure, valid for that round"
+    if len(table) > MOST_RUNS:
+        return [_gaps(table, about)]
     return [*(_objective_and_bound(table, against, about) for against in AXES), _gaps(table, about)]
 
 
@@ -46,15 +50,21 @@ def _objective_and_bound(runs: Mapping[str, dict[str, Floats]], against: str, ab
         for index, (name, run) in enumerate(runs.items()):
             style, x, ends = line_style(index), run[against], _round_ends(run)
             rows = _thin(np.arange(x.size))
-            axes.plot(x[rows], run["primal"][rows], label=name, marker=_marker(rows), **style)
+            alone = len(runs) == 1
+            axes.plot(
+                x[rows], run["primal"][rows], label="best objective" if alone else name, marker=_marker(rows), **style
+            )
+            if alone:
+                style = line_style(1)
             if ends.size == 1:
                 shaded, proven = rows, run["bound"][rows]
-                axes.plot(x[rows], proven, marker=_marker(rows), **style)
+                axes.plot(x[rows], proven, marker=_marker(rows), label="lower bound" if alone else "", **style)
             else:
                 starts = np.append(0, ends[:-1])
                 shaded, proven = np.arange(starts[-1], ends[-1] + 1), run["bound"][ends[-1]]
                 lines = np.column_stack([x[starts], x[ends], np.full(ends.size, np.nan)]).ravel()
-                axes.plot(lines, np.repeat(run["bound"][ends], 3), **style | {"linewidth": 1.1})
+                label = "lower bound of a round" if alone else ""
+                axes.plot(lines, np.repeat(run["bound"][ends], 3), label=label, **style | {"linewidth": 1.1})
             if len(runs) <= FILLED:
                 axes.fill_between(
                     x[shaded], proven, run["primal"][shaded], color=style["color"], alpha=0.15, linewidth=0
@@ -68,18 +78,39 @@ def _objective_and_bound(runs: Mapping[str, dict[str, Floats]], against: str, ab
 
 
 def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
+    lines = {}
+    for name, run in runs.items():
+        ends = _round_ends(run)
+        rows = _thin(np.arange(run["step"].size)) if ends.size == 1 else ends
+        gap = relative_gaps(run["primal"][rows], run["bound"][rows])
+        gap[~(gap > 0)] = np.nan  # a logarithmic axis cannot show 0
+        lines[name] = run["seconds"][rows], gap
     caption = f"{about}: (best objective - bound) / best objective."
-    with (drawing := Drawing("gap against seconds", caption, "seconds", "relative gap")) as axes:
-        for index, (name, run) in enumerate(runs.items()):
-            ends = _round_ends(run)
-            rows = _thin(np.arange(run["step"].size)) if ends.size == 1 else ends
-            gap = relative_gaps(run["primal"][rows], run["bound"][rows])
-            gap[~(gap > 0)] = np.nan  # a logarithmic axis cannot show 0
-            mark = _marker(rows) if ends.size == 1 else "."
-            axes.plot(run["seconds"][rows], gap, label=name, marker=mark, **line_style(index))
-        log_scale(axes, "x")
-        if any(np.isfinite(np.asarray(line.get_ydata())).any() for line in axes.get_lines()):
-            log_scale(axes, "y")
+    marker = "." if any(x.size == 1 or _round_ends(runs[name]).size > 1 for name, (x, _) in lines.items()) else ""
+    logarithmic = "xy" if any(np.isfinite(gap).any() for _, gap in lines.values()) else "x"
+    return _curves(lines, "gap against seconds", caption, ("seconds", "relative gap"), marker, logarithmic)
+
+
+def _curves(
+    lines: Mapping[str, tuple[Floats, Floats]], title: str, caption: str, labels: tuple[str, str], marker: str,
+    logarithmic: str = "",
+) -> Drawing:  # fmt: skip
+    """Lines (x, y) by name: with a legend; more than `MOST_RUNS` as small multiples, in each panel one line in colour
+    and the others in grey. logarithmic: the letters of the axes that are."""
+    several = len(lines) > MOST_RUNS
+    if several:
+        caption += " One line in each panel; the others are grey."
+    with (drawing := Drawing(title, caption, *labels, panels=len(lines) if several else 1)) as first:
+        for index, (name, line) in enumerate(lines.items()):
+            axes = drawing.axes[index if several else 0]
+            if several:
+                axes.set_title(shortened(name, 30), loc="left", fontsize="medium")
+                for other in lines.values():
+                    axes.plot(*other, color=LIGHT["soft"], alpha=0.3, linewidth=0.8)
+            style = line_style(0 if several else index)
+            axes.plot(*line, label="" if several else name, marker=marker, markersize=4, **style)
+        for which in logarithmic:
+            log_scale(first, which)
     return drawing
 
 
@@ -137,14 +168,12 @@ def measure_curves(means: Mapping[str, Mapping[str, float | None]], about: str) 
     for measure, rankers in curves.items():
         if max(map(len, rankers.values())) < 2:
             continue
-        drawing = Drawing(f"{measure}@k", f"{about}: mean {measure}@k against k.", "k", f"{measure}@k")
-        with drawing as axes:
-            for index, (ranker, at) in enumerate(rankers.items()):
-                cutoffs = sorted(at)
-                axes.plot(
-                    cutoffs, [at[k] for k in cutoffs], marker="o", markersize=4, label=ranker, **line_style(index)
-                )
-            axes.set_xticks(sorted({k for at in rankers.values() for k in at}))
+        lines = {
+            ranker: (np.array(sorted(at)), np.array([at[k] for k in sorted(at)])) for ranker, at in rankers.items()
+        }
+        caption = f"{about}: mean {measure}@k against k."
+        drawing = _curves(lines, f"{measure}@k", caption, ("k", f"{measure}@k"), "o")
+        drawing.axes[0].set_xticks(sorted({k for at in rankers.values() for k in at}))
         drawings.append(drawing)
     return drawings
 
@@ -184,7 +213,8 @@ def heat_map(names: Sequence[str], shares: Floats, title: str, caption: str) -> 
 def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> Drawing:
     """curves[solver]: factors t >= 1 in rising order, and the share of problems solved within each."""
     caption = (
-        f"{about}: share of the problems solved within t times the seconds of the fastest solver [Dolan and Moré]."
+        f"{about}: share of all problems solved within t times the seconds of the fastest solver of each [Dolan and "
+        "Moré 2002]; what a solver does not support it has not solved."
     )
     with (drawing := Drawing("performance profile", caption, "t", "share solved")) as axes:
         most = max((factors[-1] for factors, _ in curves.values() if len(factors)), default=1.0)

@@ -117,7 +117,8 @@ def _objective(ranker: Any, low: float, high: float) -> Drawing:
     caption = "J after each round, and its lower bounds."
     with (drawing := Drawing("objective and bounds of both blocks", caption, "rounds", "objective")) as axes:
         for index, (label, column) in enumerate(lines.items()):
-            axes.plot(history.step, column, label=label, **line_style(index))
+            style = line_style(index) | ({"linestyle": "--"} if index else {})  # a bound may cover the objective
+            axes.plot(history.step, column, label=label, **style)
         if np.isfinite(bound):
             axes.axhline(bound, label="global bound", **line_style(3))
         margin = 0.1 * (high - low)

@@ -13,59 +13,83 @@ if TYPE_CHECKING:
     from rankopt.evaluation.evaluation import Evaluation
     from rankopt.optimize.certificate import History
 
-MEASURE = "nDCG@10"  # the measure that decides which ranker is best
+MEASURE = "nDCG@10"  # the measure of the finding
 SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
+OURS = "large margin, nonconvex"  # LargeMarginRanker as it comes: the finding compares it with the others
 
 
 def page_of_demo(
-    rankers: Mapping[str, Any], swapped: Mapping[tuple[str, str], Any], test: Queries, made_by: str
+    rankers: Mapping[str, Mapping[str, Any]],
+    swapped: Mapping[tuple[str, str], Any],
+    tests: Mapping[str, Queries],
+    made_by: str,
 ) -> str:
-    """The page. rankers: fitted rankers by name; swapped: fitted rankers by argmax and master solver; test: the test
-    queries; made_by: the command."""
+    """The page. rankers: fitted rankers by sample and name; swapped: fitted rankers by argmax and master solver; tests:
+    the test queries by sample; made_by: the command."""
     from rankopt.measures import evaluate
 
     notations = [*(f"nDCG@{k}" for k in range(1, 11)), "AP"]
-    found = {name: evaluate(test, ranker.predict(test), notations) for name, ranker in rankers.items()}
-    means = {name: {one: run.mean(one) for one in notations} for name, run in found.items()}
-    best = min(ranker.certificate_.primal for ranker in swapped.values())
-    runs = {f"{argmax}, {master}": _columns(ranker.history_) for (argmax, master), ranker in swapped.items()}
-    # The objectives of the rankers are different functions, so each run has figures of its own.
-    closing = {name: ranker for name, ranker in rankers.items() if name.startswith("large margin")}
-    queries, pairs = f"{len(test)} test queries", "one problem through every pair of solvers"
-    return render(
-        "demo.html",
-        queries=queries,
-        shown=[*SHOWN],
-        rankers=[
+    found = {
+        sample: {name: evaluate(tests[sample], one.predict(tests[sample]), notations) for name, one in fitted.items()}
+        for sample, fitted in rankers.items()
+    }
+    tables, curves = [], []
+    for sample, runs in found.items():
+        means = {name: {one: run.mean(one) for one in notations} for name, run in runs.items()}
+        about = f"{sample}, {len(tests[sample])} test queries"
+        rows = [
             [
                 name,
                 *(FormattedCell(means[name][one], f"{means[name][one]:.4f}") for one in SHOWN),
-                *_proof_cells(ranker),
+                *_proof_cells(rankers[sample][name]),
             ]
-            for name, ranker in sorted(rankers.items(), key=lambda item: -means[item[0]][MEASURE])
-        ],
-        measures=measure_curves(means, queries),
+            for name in sorted(means, key=lambda name: -means[name][MEASURE])
+        ]
+        tables.append((f"{about}; default parameters, features normalised within the query", rows))
+        curves += measure_curves(means, about)
+    best = min(ranker.certificate_.primal for ranker in swapped.values())
+    pairs = {f"{argmax}, {master}": _columns(ranker.history_) for (argmax, master), ranker in swapped.items()}
+    # The objectives of the rankers are different functions, so each run has figures of its own.
+    sample, fitted = next(iter(rankers.items()))
+    closing = {f"{name}, {sample}": ranker for name, ranker in fitted.items() if name.startswith("large margin")}
+    return render(
+        "demo.html",
+        shown=[*SHOWN],
+        tables=tables,
+        measures=curves,
         closing=[convergence({name: _columns(ranker.history_)}, name) for name, ranker in closing.items()],
-        pairs=pairs,
         swapped=[_swap_cells(*pair, ranker) for pair, ranker in swapped.items()],
         agree=all(ranker.certificate_.bound <= best for ranker in swapped.values()),
-        convergence=convergence(runs, pairs),
+        convergence=convergence(pairs, "argmax solver, master solver"),
         finding=finding_of_demo(rankers, found),
         made_by=made_by,
     )
 
 
-def finding_of_demo(rankers: Mapping[str, Any], found: Mapping[str, Evaluation]) -> str:
-    """Which ranker is best on the test queries, which are not distinguishable from it, and the largest convex gap.
-    found: evaluations that hold `MEASURE`, by ranker."""
-    from rankopt.evaluation.comparison import leader
+def finding_of_demo(rankers: Mapping[str, Mapping[str, Any]], found: Mapping[str, Mapping[str, Evaluation]]) -> str:
+    """What `OURS` reaches on every sample next to the others, which differ from it by a paired test, and the largest
+    convex gap. found: evaluations that hold `MEASURE`, by sample and ranker."""
+    from rankopt.evaluation.comparison import LEVEL, compare, holm
 
-    gaps = [ranker.certificate_ for ranker in rankers.values() if hasattr(ranker, "certificate_")]
+    reached, differing = [], []
+    for sample, runs in found.items():
+        own, others = runs[OURS], [name for name in runs if not name.startswith("large margin")]
+        p = holm([compare(own, runs[name], measure=MEASURE).p_randomization for name in others])
+        means = ", ".join(f"{name} {runs[name].mean(MEASURE):.3f}" for name in others)
+        reached.append(f"{own.mean(MEASURE):.3f} on {sample} ({means}; {own.n_evaluated(MEASURE)} queries)")
+        for name, chance in zip(others, p, strict=True):
+            if chance < LEVEL:
+                word = "better" if runs[name].mean(MEASURE) > own.mean(MEASURE) else "worse"
+                differing.append(f"{name} is {word} on {sample} (p = {chance:.2g})")
+    text = f"LargeMarginRanker with its default bound reaches {MEASURE} {' and '.join(reached)}. By paired tests "
+    text += f"{' and '.join(differing)}." if differing else "no difference is significant."
+    gaps = [one.certificate_ for fitted in rankers.values() for one in fitted.values() if hasattr(one, "certificate_")]
     worst = max((proved.relative_gap for proved in gaps if proved.kind == "global"), default=None)
-    first = str(leader(found, MEASURE))
-    if worst is None:
-        return first
-    return f"{first} Each convex objective is proven to be within {100 * worst:.2g}% of its optimum."
+    return (
+        text
+        if worst is None
+        else f"{text} Convex objectives are proven to be within {100 * worst:.2g}% of the optimum."
+    )
 
 
 def _proof_cells(ranker: Any) -> list[object]:

@@ -34,7 +34,8 @@ def environment() -> Environment:
     )  # fmt: skip
     light, dark = ("".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (LIGHT, DARK))
     palette = f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"
-    made.globals |= {"cells": cells, "palette": Markup(palette), "version": version("rankopt")}
+    made.globals |= {"cells": cells, "columns_of": columns_of}
+    made.globals |= {"palette": Markup(palette), "version": version("rankopt")}
     return made
 
 
@@ -74,6 +75,11 @@ def _cell(value: object) -> FormattedCell | str | None:
     return FormattedCell(value, str(value)) if type(value) is int else str(value)
 
 
+def columns_of(drawings: Sequence[Drawing]) -> int:
+    """How many of these figures a wide page shows side by side; those with panels have lines of their own."""
+    return {0: 1, 1: 1, 2: 2, 4: 2}.get(sum(drawing.panels == 1 for drawing in drawings), 3)
+
+
 LIGHT = {
     "paper": "#fcfcfb", "ink": "#0b0b0b", "soft": "#52514e", "rule": "#dddcd8",
     "s1": "#2a78d6", "s2": "#eb6834", "s3": "#1baf7a", "s4": "#eda100",
@@ -91,7 +97,8 @@ SERIES = [LIGHT[f"s{i}"] for i in range(1, 9)]
 SHADES = [LIGHT[f"h{i}"] for i in range(4)]  # from little to much; ink is readable on all of them
 _NAMES = {colour: name for name, colour in LIGHT.items()}
 _COLOUR = re.compile("|".join(_NAMES))
-WIDTH, HEIGHT = 5.2, 3.4  # inches; at this size a page of 400 pixels shows the letters nearly as large as its own
+WIDTHS = {1: 13.0, 2: 6.4, 3: 4.3}  # inches of a figure by the number of columns: letters are equal at 1300 pixels
+HEIGHT, PANEL_COLUMNS, PANEL_HEIGHT = 3.4, 4, 1.6  # inches, number, inches of a row
 LEGEND_LINE = 0.19  # inches that a line of the legend adds to the height
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))  # of series 1 to 8, 9 to 16 and 17 to 24
 
@@ -102,19 +109,21 @@ STYLE = {
     "axes.grid": True, "grid.color": LIGHT["rule"], "grid.linewidth": 0.6, "axes.axisbelow": True,
     "xtick.color": LIGHT["soft"], "ytick.color": LIGHT["soft"], "text.color": LIGHT["ink"],
     "axes.labelcolor": LIGHT["ink"], "axes.titlecolor": LIGHT["ink"], "legend.frameon": False, "legend.fontsize": 9.5,
+    "axes.prop_cycle": f"cycler('color', {SERIES})",
     "lines.linewidth": 1.8, "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
     "hatch.linewidth": 0.8, "text.parse_math": False,
 }  # fmt: skip
 
 
 class Drawing:
-    """A figure in the style of the page: draw within `with Drawing(...) as axes`; afterwards `svg` holds it. title:
-    above the figure. caption: the text and the label for screen readers. x, y: labels of the axes. Two or more labelled
-    lines get a legend below the axes, in two columns."""
+    """A figure in the style of the page: draw within `with Drawing(...) as axes`; then `svg` returns it. title: above
+    the figure. caption: the text and the label for screen readers. x, y: labels of the axes. panels: number of `axes`
+    with common scales. Two or more labelled lines of one panel get a legend below the axes."""
 
-    def __init__(self, title: str, caption: str, x: str = "", y: str = "", height: float = HEIGHT) -> None:
-        self.title, self.caption, self.x, self.y, self.height = title, caption, x, y, height
-        self.svg = Markup()
+    def __init__(
+        self, title: str, caption: str, x: str = "", y: str = "", height: float = HEIGHT, panels: int = 1
+    ) -> None:
+        self.title, self.caption, self.x, self.y, self.height, self.panels = title, caption, x, y, height, panels
 
     def __enter__(self) -> Axes:
         import matplotlib
@@ -122,26 +131,42 @@ class Drawing:
 
         self._style = matplotlib.rc_context(STYLE)
         self._style.__enter__()
-        self._figure: Figure = Figure(figsize=(WIDTH, self.height), layout="constrained")
-        axes: Axes = self._figure.add_subplot()
-        axes.set_title(shortened(self.title, 40), loc="left")
-        axes.set(xlabel=self.x, ylabel=shortened(self.y))
-        return axes
+        columns = min(self.panels, PANEL_COLUMNS)
+        rows = -(-self.panels // columns)
+        self._figure: Figure = Figure(layout="constrained")
+        grid = self._figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        self.axes: list[Axes] = grid.ravel().tolist()
+        for axes in self.axes[self.panels :]:
+            axes.set_visible(False)
+        first: Axes = self.axes[0]
+        if self.panels == 1:
+            first.set_title(shortened(self.title, 40), loc="left")
+            first.set(xlabel=self.x, ylabel=shortened(self.y))
+        else:
+            self.height = 0.7 + PANEL_HEIGHT * rows
+            self._figure.suptitle(self.title, x=0.0, ha="left", fontsize=STYLE["axes.titlesize"])
+            self._figure.supxlabel(self.x, fontsize=STYLE["font.size"])
+            self._figure.supylabel(self.y, fontsize=STYLE["font.size"])
+        return first
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        try:
-            if kind is None:
-                self._add_legend()
-                self.svg = _svg(self._figure, self.caption)
-        finally:
-            self._style.__exit__(None, None, None)
+    def __exit__(self, *_: object) -> None:
+        self._style.__exit__(None, None, None)
 
-    def _add_legend(self) -> None:
+    def svg(self, columns: int = 3) -> Markup:
+        """The figure for a page that shows this many of them side by side."""
+        import matplotlib
+
+        columns = columns if self.panels == 1 else 1
         handles, labels = self._figure.axes[0].get_legend_handles_labels()
-        if len(labels) > 1:
-            self._figure.set_figheight(self.height + LEGEND_LINE * -(-len(labels) // 2))
-            labels = [shortened(label) for label in labels]
-            self._figure.legend(handles, labels, loc="outside lower left", ncols=2, handlelength=2.2)
+        lines = 0
+        with matplotlib.rc_context(STYLE):
+            if len(labels) > 1:
+                across = 2 if columns > 2 else 3
+                lines = -(-len(labels) // across) + any("\n" in label for label in labels)
+                labels = [shortened(label, 60 if columns == 1 else 24) for label in labels]
+                self._figure.legend(handles, labels, loc="outside lower left", ncols=across, handlelength=2.2)
+            self._figure.set_size_inches(WIDTHS[columns], self.height + LEGEND_LINE * lines)
+            return _svg(self._figure, self.caption)
 
 
 def log_scale(axes: Axes, which: str) -> None:

@@ -35,7 +35,7 @@ def page_of_training(
     progress, history = [], getattr(ranker, "history_", ())
     if len(history) and hasattr(history, "plot"):
         with (drawing := Drawing("progress of training", f"What training reached, step by step: {name}.")) as axes:
-            history.plot(axes)
+            history.plot(axes).legend_ = None  # lines are named below the axes
         progress.append(drawing)
     weights = None
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
@@ -69,7 +69,7 @@ def page_of_explanations(
         tightness=tightness,
         drawings=[_scatter(tightness), _distributions(tightness)],
         bounds=_bounds(tightness),
-        columns=[*columns],
+        columns=[name.replace("_", " ") for name in columns],
         worst=[[_cell(column[row]) for column in columns.values()] for row in chosen],
         weights=[(*pair, [weights_drawing(pair[1], pair[0])], _features(pair[1])) for pair in weights],
         listed=LISTED,
@@ -82,7 +82,7 @@ def _bounds(found: Tightness) -> list[list[object]]:
     """Mean, maximum and number of loose queries of the regret and of each bound."""
     rows: list[list[object]] = [["regret", _three(found.regret.mean()), _three(found.regret.max()), None]]
     for name, values in found.bounds.items():
-        loose = int((values >= found.most * (1.0 - 1e-9)).sum())
+        loose = int((values >= found.max_regret * (1.0 - 1e-9)).sum())
         title = f"{name} bound" + (", trained" if found.own and name == found.trained else "")
         rows.append([title, _three(values.mean()), _three(values.max()), loose])
     return rows
@@ -119,7 +119,7 @@ def _scatter(found: Tightness) -> Drawing:
     axis_labels = f"regret, {found.measure}", f"{found.trained} bound"
     with (drawing := Drawing("regret against bound", caption, *axis_labels)) as axes:
         top = float(max(bound.max(initial=0.0), regret.max(initial=0.0))) or 1.0
-        far = float(max(regret.max(initial=0.0), found.most.max(initial=0.0))) or 1.0
+        far = float(max(regret.max(initial=0.0), found.max_regret.max(initial=0.0))) or 1.0
         axes.plot([0.0, min(far, top)], [0.0, min(far, top)], color=LIGHT["soft"], linewidth=1.0)
         for index, (mask, label) in enumerate(((~silent, "informative"), (silent, "loose: not informative"))):
             if mask.any():
@@ -134,7 +134,7 @@ def _distributions(found: Tightness) -> Drawing:
     """The distribution functions of the regret and of all bounds."""
     caption = "Share of queries whose regret, or bound, is at most the value, up to the regret of the worst ranking."
     with (drawing := Drawing("share of queries", caption, f"lost, {found.measure}", "share of queries")) as axes:
-        far = float(found.most.max(initial=0.0)) or 1.0
+        far = float(found.max_regret.max(initial=0.0)) or 1.0
         rows = np.unique(np.linspace(0, len(found) - 1, STEPS).round().astype(np.int64))
         share = np.concatenate([[0.0], (rows + 1) / len(found), [1.0]])
         for index, (name, values) in enumerate({"regret": found.regret, **found.bounds}.items()):

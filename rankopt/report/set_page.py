@@ -92,8 +92,8 @@ def matrix_picture(matrix: csr_array, rows: Sequence[int] = (), columns: Sequenc
     caption = "A square is a nonzero entry: rows are constraints, columns variables."
     if len(rows):
         caption += " Red: the entries of the witness."
-    height = float(np.clip(5.2 * high / wide, 1.6, 4.0))
-    side = 220.0 / max(wide, 2.0 * high)  # points; the axes are about 340 points wide
+    height = float(np.clip(6.4 * high / wide, 1.6, 4.0))
+    side = 275.0 / max(wide, 2.0 * high)  # points; the axes are about 425 points wide
     with (drawing := Drawing("the matrix", caption, f"{wide} variables", f"{high} rows", height)) as axes:
         for chosen, colour in ((~inside, LIGHT["s1"]), (inside, LIGHT["s8"])):
             if chosen.any():

@@ -20,8 +20,11 @@ from rankopt.report.charts import convergence, heat_map, measure_curves, profile
 from rankopt.report.page import Drawing, FormattedCell, brief, line_style, render
 
 MOST_LINES = 200  # largest number of rows of a table of problems; the caption has the full number
-MOST_CURVES = 12  # largest number of curves of a figure: those of the fastest solvers
+MOST_OPEN = 30  # largest number of rows of a table of instances that is unfolded at first
+MOST_CURVES = 8  # largest number of curves of a figure: those of the fastest solvers
 NOT_TRIED = (Outcome.UNSUPPORTED, Outcome.MISSING, Outcome.GIVEN_UP)
+INSTANCE = ("instance", "size", "solver", "outcome", "value", "proven bound", "gap", "seconds")
+CLAIM = ("claimed status", "claimed bound")
 ROLES = ("argmax", "master", "method")
 FACTS = ("objectives", "fractional", "overestimate_mean", "overestimate_max")
 SHARES = {
@@ -42,6 +45,7 @@ def page_of_swap(rows: Sequence[BenchmarkRow], made_by: str = "") -> str:
         trained=[_training(own) for own in _group_rows(of_kind(rows, "training"), "trace", "problem").values()],
         integrality=_integrality(of_kind(rows, "integrality")),
         most_lines=MOST_LINES,
+        most_open=MOST_OPEN,
         finding=swap_finding(rows),
         made_by=made_by,
     )
@@ -65,7 +69,7 @@ def _run(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
 
 
 def _versions(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
-    """Packages, their versions and the number of rows; one file may hold rows of several versions."""
+    """Machines, packages, their versions and the number of rows; one file may hold rows of several."""
     counts = Counter((name, version) for row in rows for name, version in row.versions.items())
     return [[name, version, count] for (name, version), count in sorted(counts.items())]
 
@@ -73,9 +77,12 @@ def _versions(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
 def _trace(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     """A trace replayed with solvers: problems solved, times, agreement and failures."""
     mean = shifted_geometric_means(rows)
-    about = f"{kind}, {len({row.problem for row in rows})} problems"
-    solvers, wins = pairwise_wins([row for row in rows if row.status not in NOT_TRIED])
-    failed = [row for row in rows if not row.solved and row.status not in NOT_TRIED]
+    names = [*dict.fromkeys(row.problem for row in rows)]
+    about = f"{kind}, {len(names)} problems"
+    tried = [row for row in rows if row.status not in NOT_TRIED]
+    claimed = any(row.reported_status or row.reported_bound is not None for row in tried)
+    solvers, wins = pairwise_wins(tried)
+    failed = [row for row in tried if not row.solved]
     skipped: dict[tuple[str, str], list[BenchmarkRow]] = defaultdict(list)
     for row in rows:
         if row.status in NOT_TRIED:
@@ -88,20 +95,25 @@ def _trace(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]
         "wins": [[solver, *(int(count) for count in line)] for solver, line in zip(solvers, wins, strict=True)],
         "differing": _differing(rows),
         "failed": [[r.problem, r.shape_text, r.solver, r.verdict, brief(r.gap), r.message] for r in failed],
-        "claimed": [
-            [r.problem, r.solver, r.verdict, r.value, r.bound, r.reported_bound]
-            for r in rows
-            if r.reported_bound is not None and r.answered and r.status is not Outcome.SOLVED
-        ],
+        "instances_head": [*INSTANCE[:-1], *(CLAIM if claimed else ()), INSTANCE[-1]],
+        "instances": [_instance(row, claimed) for row in sorted(tried, key=lambda row: names.index(row.problem))],
         "skipped": [[*key, len(same), same[0].message] for key, same in skipped.items()],
     }
 
 
+def _instance(row: BenchmarkRow, claimed: bool) -> list[object]:
+    """The line of one solver on one problem, with the columns of `INSTANCE`, and those of `CLAIM` before the last."""
+    claim = [(row.reported_status or "").lower().replace("_", " "), row.reported_bound] if claimed else []
+    known = [row.problem, row.shape_text, row.solver, row.verdict, row.value, row.bound, brief(row.gap)]
+    return [*known, *claim, brief(row.seconds)]
+
+
 def _solvers(rows: Sequence[BenchmarkRow], mean: dict[str, float]) -> list[list[object]]:
-    """A line for each solver, the fastest first."""
+    """A line for each solver: those that support all problems first, the fastest of them on top."""
     problems = len({row.problem for row in rows})
+    partial = {row.solver for row in rows if row.status is Outcome.UNSUPPORTED}
     lines: list[list[object]] = []
-    for solver in sorted(solvers_of(rows), key=lambda name: math.inf if math.isnan(mean[name]) else mean[name]):
+    for solver in sorted(solvers_of(rows), key=lambda name: (math.isnan(mean[name]), name in partial, mean[name])):
         own = [row for row in rows if row.solver == solver]
         counts = Counter(row.verdict for row in own if row.status is not Outcome.SOLVED)
         solved = sum(row.solved for row in own)
@@ -126,7 +138,7 @@ def _profile(rows: Sequence[BenchmarkRow], mean: dict[str, float], about: str) -
     curves = {solver: curve for solver, curve in performance_profile(rows).items() if len(curve[0])}
     if len(curves) > MOST_CURVES:
         about += f", the {MOST_CURVES} fastest of {len(curves)} solvers"
-    fastest = sorted(curves, key=lambda solver: mean[solver])[:MOST_CURVES]
+    fastest = sorted(curves, key=lambda solver: (-curves[solver][1][-1], mean[solver]))[:MOST_CURVES]
     return [profile_drawing({solver: curves[solver] for solver in fastest}, about)] if curves else []
 
 
@@ -156,7 +168,8 @@ def _training(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     lines = [
         [
             row.role, row.solver, row.verdict, row.value, row.bound, brief(row.gap), row.iterations,
-            brief(row.seconds), *(brief(row.measures.get(name)) for name in names), row.message,
+            brief(row.seconds), *(brief(row.measures.get(name)) for name in names),
+            "" if row.status is Outcome.SOLVED else row.message,
         ]
         for row in rows
     ]  # fmt: skip
@@ -223,37 +236,53 @@ def _statement(row: BenchmarkRow) -> str:
     return str(row.facts.get("statement", row.problem))
 
 
-KINDS = {"argmax": "ranking", "master": "the master program"}  # the task of the solvers of each kind of trace, in words
+KINDS = ("argmax", "master")
 NAMED = 4  # largest number of solvers that are listed by name
 
 
 def swap_finding(rows: Sequence[BenchmarkRow]) -> str:
     """The finding and advice; "" without rows."""
-    sentences = [_fastest(of_kind(rows, kind), does) for kind, does in KINDS.items()]
+    trained = of_kind(rows, "training")
+    sentences = [_fastest(of_kind(rows, kind)) for kind in KINDS]
     sentences += [
         _refuted_text(rows),
-        _training_agreement(of_kind(rows, "training")),
+        *(_fastest_training([row for row in trained if row.role == role]) for role in KINDS),
+        _training_agreement(trained),
         _sets(of_kind(rows, "integrality")),
     ]
     return " ".join(filter(None, sentences))
 
 
-def _fastest(rows: Sequence[BenchmarkRow], does: str) -> str:
-    """The fastest solver that solved all problems (shifted geometric mean), and the next one."""
+def _fastest(rows: Sequence[BenchmarkRow]) -> str:
+    """The two fastest of the solvers that solved all problems (shifted geometric mean). Others are not compared."""
     if not rows:
         return ""
     problems = len({(row.trace, row.problem) for row in rows})
-    solved = {solver: sum(row.solver == solver and row.solved for row in rows) for solver in solvers_of(rows)}
-    complete = [solver for solver, count in solved.items() if count == problems]
+    what = "quadratic programs" if rows[0].kind == "master" else "problems"
+    if what == "problems" and all("documents" in row.sizes for row in rows):
+        what = "rankings"
+    solvers = solvers_of(rows)
+    complete = [one for one in solvers if sum(row.solver == one and row.solved for row in rows) == problems]
     if not complete:
-        best = max(solved, key=lambda solver: solved[solver])
-        return f"For {does} no solver solved all {problems} problems; {best} solved most, {solved[best]}."
-    means = shifted_geometric_means(rows)
-    first, *others = sorted(complete, key=lambda solver: means[solver])
-    sentence = f"For {does} use {first}: of {len(solved)} solvers {len(complete)} solved all {problems} problems"
-    if not others:
-        return f"{sentence.replace(f' {len(complete)} solved', ' it alone solved')}."
-    return f"{sentence}, and it took {1e3 * means[first]:.3g} ms, the next, {others[0]}, {1e3 * means[others[0]]:.3g}."
+        return f"No solver solved all {problems} {what}, so their times are not compared."
+    if len(complete) == 1:
+        return f"Of {len(solvers)} solvers {complete[0]} alone solved all {problems} {what}."
+    means = shifted_geometric_means([row for row in rows if row.solver in complete])
+    first, second, *_ = sorted(complete, key=lambda solver: means[solver])
+    count = f"All {len(solvers)} solvers" if complete == solvers else f"{len(complete)} of {len(solvers)} solvers"
+    return (
+        f"{count} solved all {problems} {what}. One at a time, {first} took {1e3 * means[first]:.3g} ms on average, "
+        f"the next, {second}, {1e3 * means[second]:.3g} ms."
+    )
+
+
+def _fastest_training(rows: Sequence[BenchmarkRow]) -> str:
+    """The two fastest solvers of one role in training, among the runs whose gap closed."""
+    solved = [(row.seconds, row.solver) for row in rows if row.status is Outcome.SOLVED and row.seconds is not None]
+    if len(solved) < 2 or len({(row.trace, row.problem) for row in rows}) > 1:
+        return ""
+    (seconds, first), (later, second), *_ = sorted(solved)
+    return f"Training took {seconds:.3g} s with {first} as {rows[0].role} solver, {later:.3g} s with {second}."
 
 
 def _refuted_text(rows: Sequence[BenchmarkRow]) -> str:
@@ -267,14 +296,14 @@ def _refuted_text(rows: Sequence[BenchmarkRow]) -> str:
 
 def _training_agreement(rows: Sequence[BenchmarkRow]) -> str:
     """Whether the runs of one training problem agree within their proven gaps: value <= best + gap."""
-    ended = [row for row in rows if row.value is not None and row.bound is not None]
+    ended = [row for row in rows if row.status is Outcome.SOLVED and row.value is not None and row.bound is not None]
     if not ended:
         return ""
     best: dict[tuple[str, str], float] = {}
     for row in ended:
         best[row.trace, row.problem] = min(row.value or 0.0, best.get((row.trace, row.problem), float("inf")))
     off = [row for row in ended if (row.bound or 0.0) > best[row.trace, row.problem] * (1 + 1e-12)]
-    count = f"{len(ended)} of {len(rows)} training runs ended with a proven gap"
+    count = f"{len(ended)} of {len(rows)} training runs closed their gap"
     if off:
         return (
             f"{count}, {off[0].solver} further from the best than its gap: under a nonconvex bound runs may end at "

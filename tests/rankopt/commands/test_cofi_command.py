@@ -49,7 +49,7 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     for candidates in ("rated", "all"):
         for name, one in (
             ("CofiRanker(regression)", model),
-            ("item mean, shrunk by 5", ItemMeanBaseline().fit(same.train)),
+            ("item mean shrunk by 5", ItemMeanBaseline().fit(same.train)),
         ):
             found = evaluate_ratings(same, one, candidates=candidates)
             assert rows[name, found.protocol] == pytest.approx(found.mean, abs=1e-12)

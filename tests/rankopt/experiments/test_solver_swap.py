@@ -13,14 +13,26 @@ import numpy as np
 import pytest
 from planted import solvers as planted
 from problems.swaps import QUICK, rankings, swapped, without_times
+from sklearn.exceptions import ConvergenceWarning
 
-from formulations import RankTwoAssignment, UnknownSolverError, function_solver, margin_dual, read_program, solve
+from formulations import (
+    LinearProgram,
+    RankTwoAssignment,
+    UnknownSolverError,
+    function_solver,
+    margin_dual,
+    read_program,
+    solve,
+)
 from formulations.solvers.highs import Highs
 from rankopt.data import load_sample
+from rankopt.data.stored_folder import save_queries
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Limits, Outcome, SolverSwap, read_rows
-from rankopt.experiments.replay import unbeaten
-from rankopt.experiments.traces import RecordedProblem
+from rankopt.experiments.replay import Replay, blank_rows, unbeaten
+from rankopt.experiments.rows import BenchmarkRow
+from rankopt.experiments.solver_swap import LiveRun
+from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
 FIRST = {outcome: function for function, outcome in reversed(planted.EXPECTED.items())}.values()
@@ -56,6 +68,32 @@ def test_a_batch_is_checked_too_since_training_believes_it():
     (row,) = swapped(rankings((9,)), planted.LiarInBatches())
     assert row.status is Outcome.WRONG
     assert "solving a batch" in row.message
+
+
+def test_a_solver_that_a_time_limit_cut_is_a_row_of_the_time_limit(tmp_path):
+    weights = np.random.default_rng(0).integers(10, 99, (6, 40)).astype(float)
+    half = weights.sum(axis=1) // 2
+    knapsack = LinearProgram(
+        weights[0], weights, np.full(6, -np.inf), half, np.zeros(40), np.ones(40), integer=np.ones(40, dtype=bool)
+    )
+    trace = ProblemTrace.from_problems(knapsack)
+    trace.save(tmp_path / "trace.npz")
+    solver = "highs(time_limit=1e-06)"
+    job = Replay(str(tmp_path / "trace.npz"), solver, blank_rows(trace, solver, 1e-6, 0, {}), 1, 10.0)
+    assert [*job.open()] == []
+    row = job.row(0, print)
+    assert (row.status, row.verdict) == (Outcome.TIME_LIMIT, "time limit")
+
+
+def test_training_that_a_time_limit_cut_is_a_row_of_the_time_limit(tmp_path):
+    save_queries(load_sample("les-miserables").train.select(range(4)), tmp_path / "train")
+    ranker = LargeMarginRanker("nDCG@5", lam=1e-4, tol=1e-9)
+    blank = BenchmarkRow("training", "exact", Outcome.GIVEN_UP, role="argmax", is_maximization=False, tolerance=1e-9)
+    job = LiveRun(ranker, "argmax", "exact", str(tmp_path / "train"), None, (), blank, seconds=1e-6)
+    assert [*job.open()] == []
+    with pytest.warns(ConvergenceWarning, match="time_limit passed"):
+        row = job.row(0, lambda _: None)
+    assert (row.status, row.verdict, row.message) == (Outcome.TIME_LIMIT, "time limit", "time_limit passed")
 
 
 @pytest.mark.study

@@ -62,6 +62,11 @@ def test_what_was_not_solved_counts_as_the_penalty():
     assert usual["a"] == pytest.approx((1 * 2 * 8 * 80) ** 0.25)  # ten times the longest, 8
 
 
+def test_what_a_solver_does_not_support_is_not_in_its_mean():
+    partly = [row("d", "p", 3.0), row("d", "q", 12.0), *(row("d", one, status=Outcome.UNSUPPORTED) for one in "rs")]
+    assert shifted_geometric_means([*ROWS, *partly], shift=0.0)["d"] == pytest.approx(6.0)
+
+
 def test_who_solved_nothing_has_no_time():
     means = shifted_geometric_means(
         [*ROWS, row("d", "p", 2.0, status=Outcome.WRONG), row("e", "p", status=Outcome.MISSING)]
@@ -79,6 +84,24 @@ def test_performance_profiles():
     np.testing.assert_allclose(curves["b"][1], [0.5, 0.75])
     np.testing.assert_allclose(curves["c"][0], [1.0])
     np.testing.assert_allclose(curves["c"][1], [0.5])  # a wrong answer is not solved, however fast
+
+
+def test_performance_profiles_are_the_shares_within_each_factor():
+    """Against the definition of Dolan and Moré, counted problem by problem."""
+    rng = np.random.default_rng(0)
+    times = {solver: rng.choice([1.0, 2.0, 3.0, 7.0, np.inf], size=20) for solver in "abc"}
+    rows = [
+        row(solver, str(p), None if np.isinf(t) else t, status=Outcome.TIMED_OUT if np.isinf(t) else Outcome.SOLVED)
+        for solver, own in times.items()
+        for p, t in enumerate(own)
+    ]
+    best = np.min([*times.values()], axis=0)
+    for solver, (factors, shares) in performance_profile(rows).items():
+        counted = [
+            sum(t <= factor * b < np.inf for t, b in zip(times[solver], best, strict=True)) for factor in factors
+        ]
+        np.testing.assert_array_equal(shares, np.array(counted) / 20)
+        assert shares[-1] == np.isfinite(times[solver]).mean()
 
 
 def test_pairwise_wins():

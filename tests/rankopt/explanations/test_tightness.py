@@ -97,7 +97,7 @@ def test_regret_and_bounds_are_their_definitions(measure, position_weights, tied
         assert found.documents[row] == own.sum()
         assert found.regret[row] == pytest.approx(max(regrets), abs=1e-12)
         assert found.expected[row] == pytest.approx(np.mean(regrets), abs=1e-12)
-        assert found.most[row] == pytest.approx(most, abs=1e-12)
+        assert found.max_regret[row] == pytest.approx(most, abs=1e-12)
         for name, value in bounds.items():
             assert found.bounds[name][row] == pytest.approx(value, abs=1e-10), name
     for tight, loose in pairwise([found.regret, *(found.bounds[b] for b in ("nonconvex", "tie-aware", "convex"))]):
@@ -144,7 +144,7 @@ def test_under_constraints_regret_is_from_the_best_admissible_ranking(name, seed
             continue
         assert found.query[row] == query
         assert min(abs(found.regret[row] - np.array(regrets))) <= 1e-10
-        assert found.most[row] == pytest.approx(most, abs=1e-9)
+        assert found.max_regret[row] == pytest.approx(most, abs=1e-9)
         for bound in ("tie-aware", "nonconvex"):
             assert found.bounds[bound][row] == pytest.approx(bounds[bound], abs=1e-7)
         row += 1
@@ -191,7 +191,7 @@ def test_matchings_are_judged_by_their_benefit():
         liked = np.array([scores[own][list(order), [0, 1]].sum() for order in orders])
         high = (liked - worth).max() + worth.max()
         assert found.regret[row] == pytest.approx(worth.max() - worth[np.argmax(liked)])
-        assert found.most[row] == pytest.approx(np.ptp(worth))
+        assert found.max_regret[row] == pytest.approx(np.ptp(worth))
         assert found.bounds["nonconvex"][row] == pytest.approx(high - liked.max())
         assert found.bounds["tie-aware"][row] == pytest.approx(high - liked[worth == worth.max()].max())
     with pytest.raises(OptionError, match="do not apply to slots"):
@@ -245,7 +245,7 @@ def test_tables_print_sort_and_become_frames():
     silent = ranker.bound_tightness(features, grades, qid=qid)
     assert silent.is_loose.all()
     assert f"loose on {len(silent)} of {len(silent)} queries" in silent.finding
-    assert_allclose(silent.bound, silent.most)
+    assert_allclose(silent.bound, silent.max_regret)
 
 
 def test_trees_have_tables_too():

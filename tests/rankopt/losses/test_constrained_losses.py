@@ -18,7 +18,7 @@ from formulations.gallery.rankings import ranking
 from formulations.solvers import get_solver
 from rankopt.constraints import Admissible
 from rankopt.errors import OptionError
-from rankopt.explanations.tightness import bounds_at, most_lost
+from rankopt.explanations.tightness import bounds_at, max_regret_of
 from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
@@ -316,7 +316,7 @@ def test_tightness_takes_off_what_references_pay(name):
     for bound in BOUNDS:
         trained = MarginLoss.build(batch, get_bound(bound)).at(scores).value
         np.testing.assert_allclose(values[bound], trained, atol=1e-11)
-    most = most_lost(batch)
+    most = max_regret_of(batch)
     for q in range(3):
         worths = [worth for worth, _, _ in paid_out(batch, q)]
         assert most[q] == pytest.approx(max(worths) - min(worths))

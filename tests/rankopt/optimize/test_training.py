@@ -334,8 +334,12 @@ def test_the_gap_plots(tmp_path):
     X, y, qid = made()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        axes = LargeMarginRanker("nDCG@5").fit(X, y, qid=qid).history_.plot(against="seconds")
-    assert axes.get_legend() is not None
+        history = LargeMarginRanker("nDCG@5").fit(X, y, qid=qid).history_
+        axes = history.plot(against="seconds")
+    rounds = np.unique(history.round).size
+    assert rounds > 1
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert f"lower bound of each of {rounds} rounds\n(of its convex problem)" in names
     axes.figure.savefig(tmp_path / "gap.png")
     assert (tmp_path / "gap.png").stat().st_size > 1000
 

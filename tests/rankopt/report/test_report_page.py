@@ -243,17 +243,48 @@ def test_a_finding_stands_first_and_is_escaped():
     assert 'class="finding"' not in base.render(finding="", made_by="")
 
 
-@pytest.mark.study
-def test_the_quickest_that_solved_all_is_to_be_used_and_the_refuted_is_not():
-    told = swap_finding(ROWS_FOUND)
-    assert finding(page_of_swap(ROWS_FOUND)) == told
-    assert "For ranking use exact: of 5 solvers 2 solved all 12 problems" in told
-    assert "Do not use own:faulty: 3 answers were refuted." in told
-    alone = [row for row in of("argmax") if row.solver == "exact"]
-    assert "of 1 solvers it alone solved all 12 problems." in swap_finding(alone)
-    none = [replace(row, status=Outcome.TIMED_OUT) for row in alone[:1]] + alone[1:]
-    assert "no solver solved all 12 problems; exact solved most, 11." in swap_finding(none)
+def test_solvers_are_compared_only_where_they_solved_all_problems():
+    text = swap_finding(ROWS_FOUND)
+    assert finding(page_of_swap(ROWS_FOUND)) == text
+    assert text.startswith("2 of 5 solvers solved all 12 rankings. One at a time, exact took ")
+    runs = {row.solver: row.seconds for row in of("training") if row.role == "argmax"}  # that of highs was cut
+    first, second = sorted(("exact", "scipy"), key=runs.get)
+    took = f"{runs[first]:.3g} s with {first} as argmax solver, {runs[second]:.3g} s with {second}"
+    assert f"Training took {took}." in text
+    assert "Do not use own:faulty: 3 answers were refuted." in text
+    argmax = of("argmax")
+    exact = [row for row in argmax if row.solver == "exact"]
+    cut = [replace(row, status=Outcome.TIMED_OUT) for row in exact[:1]] + exact[1:]
+    assert swap_finding(cut) == "No solver solved all 12 rankings, so their times are not compared."
+    partly = [replace(row, solver="partial", status=Outcome.UNSUPPORTED) for row in exact[:1]]
+    partly += [replace(row, solver="partial", seconds=1e-9) for row in exact[1:]]
+    assert swap_finding(partly + exact) == "Of 2 solvers exact alone solved all 12 rankings."
+    files = swap_finding([replace(row, sizes={"numbers": 168}) for row in argmax])
+    assert "solved all 12 problems." in files
+    assert "ranking" not in files
     assert swap_finding([]) == ""
+
+
+def test_every_instance_is_listed_with_value_bound_claim_and_seconds():
+    (one,) = (row for row in of("argmax") if row.solver == "exact" and row.problem.endswith("q3"))
+    claim = {"reported_status": "OPTIMAL", "reported_bound": 7.5, "status": Outcome.INEXACT, "value": 7.0, "bound": 9.0}
+    rows = [replace(one, problem="uflp.mps", shape_text="28 rows × 168 variables", seconds=0.25, **claim),
+            replace(one, problem="uflp.mps", solver="partial", status=Outcome.UNSUPPORTED)]  # fmt: skip
+    page = page_of_swap(rows)
+    body = page[page.index("Instances:") :].split("<tbody>")[1].split("</tbody>")[0]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", body)
+    size = "28 rows × 168 variables"
+    assert cells == ["uflp.mps", size, "exact", "optimal (claimed)", "7", "9", "0.5", "optimal", "7.5", "0.25"]
+    assert "claimed bound" not in page_of_swap([replace(one, reported_status=None)])
+
+
+def test_many_runs_are_small_multiples_with_full_names():
+    several = {f"argmax {i}, master {i}": {"step": [1, 2], "round": [0, 0], "seconds": [0.1, 0.2 + i],
+               "primal": [1.0, 0.9], "bound": [0.1, 0.8]} for i in range(12)}  # fmt: skip
+    (drawing,) = convergence(several, "pairs")
+    text = drawing.svg(1)
+    assert all(f">{name}<" in text for name in several)
+    assert len(convergence(dict([*several.items()][:6]), "pairs")) == 3
 
 
 def test_runs_that_end_further_apart_than_their_gaps_are_told():
