@@ -102,8 +102,7 @@ def test_score_is_the_measure_of_what_is_shown_and_the_rest_behind_by_score(data
 )
 def test_the_gap_closes_under_constraints(bound, method, admissible, data):
     features, grades, qid, attributes = data
-    # Half of the stochastic runs with a nonconvex bound stall, with other seeds.
-    options = {"bound": bound, "lam": 0.1, "constraints": admissible, "random_state": 1}
+    options = {"bound": bound, "lam": 0.1, "constraints": admissible}
     ranker = LargeMarginRanker(method=method, **options)
     found = ranker.fit(features, grades, qid=qid, attributes=attributes).certificate_
     assert found.kind == ("global" if bound == "convex" else "stationary")
