@@ -15,9 +15,7 @@ from formulations.active_set.working_set import (
     WORKING,
     MarginDual,
     WorkingSet,
-    _combined,
     admit,
-    combined,
     inner,
     newton,
 )
@@ -103,6 +101,34 @@ def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, 
 def _copy(source: Floats, target: Floats) -> None:
     for i in range(source.size):
         target[i] = source[i]
+
+
+def _combined(program: MarginDual, working: WorkingSet) -> None:
+    planes, weights = program.values.size, working.weights
+    total = weights[planes:] + np.bincount(program.group, weights[:planes], program.capacity.size)
+    factor = program.capacity / total
+    weights[planes:] *= factor
+    weights[:planes] *= factor[program.group]
+    working.v[:] = weights[:planes] @ program.slopes
+
+
+@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined)
+def combined(program: MarginDual, working: WorkingSet) -> None:
+    """Rescale each group's weights to its capacity, and recompute v."""
+    planes, weights = program.values.size, working.weights
+    working.v[:] = 0.0
+    for g in range(program.capacity.size):
+        total = weights[planes + g]
+        for at in range(program.offsets[g], program.offsets[g + 1]):
+            total += weights[program.groups[at]]
+        factor = program.capacity[g] / total
+        weights[planes + g] *= factor
+        for at in range(program.offsets[g], program.offsets[g + 1]):
+            i = program.groups[at]
+            if weights[i] > 0.0:
+                weights[i] *= factor
+                for j in range(working.v.size):
+                    working.v[j] += weights[i] * program.slopes[i, j]
 
 
 def _started(program: MarginDual, working: WorkingSet) -> float:

@@ -15,21 +15,18 @@ from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Floats
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Problem, Solution
+from formulations.problems.problem import Solution
 from formulations.solvers.solver import Solver, SolverResult
 
 WIDE = 1e5  # a ratio of costs that solvers take in one step
 LARGEST = 1e6  # of the large costs, in their unit
 
 
-def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> SolverResult:
+def solve_in_steps(solver: Solver, problem: LinearProgram, start: Solution | None) -> SolverResult:
     """The result of the solver, in two steps if the costs of an integer program require and allow it."""
-    split = None
-    if isinstance(problem, LinearProgram) and problem.integer is not None:
-        split = _split(problem)
+    split = None if problem.integer is None else _split(problem)
     if split is None:
         return solver.solve(problem, start)
-    assert isinstance(problem, LinearProgram)
     large, unit, small = split
     first = solver.solve(replace(problem, objective=large), start)
     most = float(np.round(large @ problem.rounded(first.x)))

@@ -34,7 +34,8 @@ from formulations import (
     solve,
 )
 from formulations.bridges import restated
-from formulations.bridges.widening import exact_costs, rounded_costs
+from formulations.bridges.widening import rounded_costs
+from formulations.certificates.rational import exact_costs
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
