@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.common import Run, case, least, table, timed, wall
+from benchmarks.cases import Run, case, least, table, timed, wall
 from benchmarks.data import data_folder, experts, film_genres, film_ratings, movielens
 from formulations import (
     InfeasibleError,
