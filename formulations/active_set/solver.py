@@ -50,7 +50,7 @@ def _price_group(
     return float(program.capacity[g] * rise.max(initial=0.0) - working.weights[held] @ rise)
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group)
+@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group, internal=True)
 def price_group(
     program: MarginDual, working: WorkingSet, g: int, barred: np.ndarray, best: Ints, excess: Floats
 ) -> float:
@@ -76,7 +76,7 @@ def price_group(
     return gap
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64))
+@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64), internal=True)
 def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, rounds: int) -> None:
     """Newton steps to the best point for the open planes, dropping those without weight; at most so many full steps."""
     quiet = 0
@@ -112,7 +112,7 @@ def _combined(program: MarginDual, working: WorkingSet) -> None:
     working.v[:] = weights[:planes] @ program.slopes
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined)
+@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined, internal=True)
 def combined(program: MarginDual, working: WorkingSet) -> None:
     """Rescale each group's weights to its capacity, and recompute v."""
     planes, weights = program.values.size, working.weights
@@ -142,7 +142,7 @@ def _started(program: MarginDual, working: WorkingSet) -> float:
     return max(best, float(alone[rises].max(initial=-np.inf)))
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started)
+@compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started, internal=True)
 def started(program: MarginDual, working: WorkingSet) -> float:
     """A lower bound of the optimum: the objective of the current weights, or of a single plane."""
     planes, v = program.values.size, working.v

@@ -18,7 +18,7 @@ TABLE = nb.types.Array(nb.float64, 2, "C")
 INT_TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, INT_TABLE))
+@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, INT_TABLE), internal=True)
 def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Floats, free: Floats, until: Ints) -> None:
     """total[h, i]: the sum of the first i of chain h. For chains l of lower grade than h, at row l · G + h: free[i],
     the loss of chain h from i on against chain l in order of score; until[a]: how many of h are above fewer than a of

@@ -269,7 +269,7 @@ def _solve_restated(
     began = perf_counter()
     try:
         with restored_interruptions():
-            if isinstance(restated, LinearProgram):
+            if isinstance(restated, LinearProgram) and restated.integer is not None:
                 answer = solve_in_steps(solver, restated, start)
             else:
                 answer = solver.solve(restated, start)

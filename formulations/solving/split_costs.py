@@ -23,8 +23,8 @@ LARGEST = 1e6  # of the large costs, in their unit
 
 
 def solve_in_steps(solver: Solver, problem: LinearProgram, start: Solution | None) -> SolverResult:
-    """The result of the solver, in two steps if the costs of an integer program require and allow it."""
-    split = None if problem.integer is None else _split(problem)
+    """The result of the solver for an integer program, in two steps if its costs require and allow it."""
+    split = _split(problem)
     if split is None:
         return solver.solve(problem, start)
     large, unit, small = split

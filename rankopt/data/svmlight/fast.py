@@ -71,7 +71,7 @@ def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[flo
     return value, value + (tail + slack) == value and value + (tail - slack) == value
 
 
-@compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE))
+@compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE), internal=True)
 def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, int, int]:
     """The decimal number that begins at `at`, where it ends, and whether it is EXACT, HARD (for Python) or NONE at all.
     The text ends with a byte that belongs to no number."""
