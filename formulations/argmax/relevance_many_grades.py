@@ -65,7 +65,7 @@ def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until
     return value
 
 
-@inlined
+@compiled(nb.int64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.boolean), internal=True)
 def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bool) -> int:
     """The chain with the best remaining document, the highest among ties, -1 if none; `others`: only irrelevant
     ones."""
@@ -78,7 +78,7 @@ def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bo
     return best
 
 
-@inlined
+@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS), internal=True)
 def positional_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, position_weights: Floats, k: int, cursor: Ints
 ) -> float:
@@ -93,7 +93,7 @@ def positional_tail(
     return value
 
 
-@inlined
+@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.float64, INTS, INTS), internal=True)
 def first_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, cursor: Ints, more: Ints
 ) -> float:

@@ -126,7 +126,7 @@ NEWLINE, RETURN, TAB, BLANK, HASH, COLON, EQUALS, DELETE = 10, 13, 9, 32, 35, 58
 SPANS = nb.int64[:, ::1]
 
 
-@inlined
+@compiled(nb.int64(TEXT, nb.int64), internal=True)
 def _skip(text: Bytes, at: int) -> int:
     """The next byte that is no blank; a return that ends its line is one."""
     while text[at] == BLANK or text[at] == TAB:
