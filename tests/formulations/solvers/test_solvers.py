@@ -54,7 +54,7 @@ INF = np.inf
 def test_every_file_of_solvers_is_in_the_table():
     folder = Path(formulations.solvers.__file__).parent
     files = {path.stem for path in folder.glob("*.py")}
-    shared = {"__init__", "solver", "function_solver", "batch_solution", "back_ends", "sweep"}
+    shared = {"__init__", "solver", "function_solver", "batch_solution", "back_ends"}
     named_for = {place.split(":")[0].rpartition(".")[2] for place in SOLVERS.values()}
     assert files == named_for | shared
     assert set(SOLVERS) - named_for == {"block_ascent"}
