@@ -9,7 +9,7 @@ import warnings
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.common import CASES, Results, Run
+from benchmarks.cases import CASES, Results, Run
 
 SUITES = {
     "accuracy": "rankers next to each other, ridge, trees and published figures",

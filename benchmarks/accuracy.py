@@ -22,7 +22,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from benchmarks.common import Run, case, ndcg, p_value, table, timed, wall
+from benchmarks.cases import Run, case, ndcg, p_value, table, timed, wall
 from benchmarks.data import (
     Split,
     data_folder,

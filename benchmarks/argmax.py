@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks.common import Run, case, geometric_mean, least, repeated, rounded, table, timed
+from benchmarks.cases import Run, case, geometric_mean, least, repeated, rounded, table, timed
 from benchmarks.data import data_folder, film_queries, film_ratings, mq2008, ohsumed_fold
 from formulations import first_relevant_ranking, pairwise_ranking, ranking, relevance_ranking, solve_batch
 from formulations.argmax.relevance_layout import RelevanceLayout

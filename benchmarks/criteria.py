@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.common import Run, case, least, ndcg, p_value, table, timed
+from benchmarks.cases import Run, case, least, ndcg, p_value, table, timed
 from benchmarks.data import Split, folds, mq2008, ohsumed_fold, set_names, splits
 from formulations.parallel import at_most
 from rankopt.data import Queries

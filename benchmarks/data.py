@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.common import Run
+from benchmarks.cases import Run
 from rankopt.data import Queries, concatenate, load_sample, read_svmlight
 from rankopt.data.normalisation import normalise
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Run, case, least, ndcg, p_value, table, timed, wall
+from benchmarks.cases import Run, case, least, ndcg, p_value, table, timed, wall
 from benchmarks.data import Split, folds, letor, mq2008, ohsumed_fold, set_names, splits
 from formulations.parallel import at_most
 from rankopt.data import Queries

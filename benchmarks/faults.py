@@ -14,7 +14,7 @@ from itertools import permutations
 
 import numpy as np
 
-from benchmarks.common import ROOT, Run, case, table
+from benchmarks.cases import ROOT, Run, case, table
 from formulations import first_relevant_ranking, pairwise_ranking, relevance_ranking, solve_batch
 from formulations.problems.relevance_losses import Discounted, TableLoss
 from formulations.solvers.exact import ExactArgmax

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_rel
 
-from benchmarks.common import Run, case, table, timed
+from benchmarks.cases import Run, case, table, timed
 from benchmarks.data import data_folder
 from rankopt import Admissible
 from rankopt.collaborative import recommendation

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.common import ROOT, Run, case, least, p_value, table, timed, wall
+from benchmarks.cases import ROOT, Run, case, least, p_value, table, timed, wall
 from benchmarks.data import data_folder, experts, film_genres, film_ratings, folds, movielens, students
 from formulations import (
     InfeasibleError,

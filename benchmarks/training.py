@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.common import ROOT, Run, call_python, case, least, rounded, table, test_helpers, wall
+from benchmarks.cases import ROOT, Run, call_python, case, least, rounded, table, test_helpers, wall
 from benchmarks.data import letor, mq2008, mslr_like, splits
 from formulations import FormulationError, compatible_solvers, solve
 from formulations.problems.simplex_qp import GroupedSimplexQP

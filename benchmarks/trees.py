@@ -19,7 +19,7 @@ import numpy as np
 import xgboost
 from scipy.stats import rankdata
 
-from benchmarks.common import Run, case, ndcg, table
+from benchmarks.cases import Run, case, ndcg, table
 from benchmarks.data import Split, concatenate, folds, mq2008, set_names, splits
 from rankopt.boosting import boosting_objective
 from rankopt.data import Queries

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from formulations.problems.simplex_qp import GroupedSimplexQP as GroupedSimplexQP
     from formulations.solvers import compatible_solvers as compatible_solvers
     from formulations.solvers import get_solver as get_solver
+    from formulations.solvers import solver_grid as solver_grid
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
     from formulations.solvers.cp_sat import CpSat as CpSat
     from formulations.solvers.cvxpy import Cvxpy as Cvxpy
@@ -105,14 +106,13 @@ if TYPE_CHECKING:
     from formulations.solvers.qpsolvers import QpSolvers as QpSolvers
     from formulations.solvers.scipy import Scipy as Scipy
     from formulations.solvers.solver import SolverResult as SolverResult
-    from formulations.solvers.sweep import solver_grid as solver_grid
-    from formulations.solving.batch import solve_batch as solve_batch
     from formulations.solving.integrality import SuggestedChange as SuggestedChange
     from formulations.solving.integrality import integrality_gap as integrality_gap
     from formulations.solving.integrality import suggest_changes as suggest_changes
     from formulations.solving.sensitivity import SensitivityCurve as SensitivityCurve
     from formulations.solving.sensitivity import sensitivity as sensitivity
     from formulations.solving.solve import solve as solve
+    from formulations.solving.solve import solve_batch as solve_batch
 
 FOLDERS = (
     "problems", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
@@ -202,8 +202,8 @@ WORDS = {
     "read_ranking_set": "formulations.io.toml_file:read_ranking_set",
     "penalized": "formulations.constraints.rows:penalized",
     "solve": "formulations.solving.solve:solve",
-    "solve_batch": "formulations.solving.batch:solve_batch",
-    "solver_grid": "formulations.solvers.sweep:solver_grid",
+    "solve_batch": "formulations.solving.solve:solve_batch",
+    "solver_grid": "formulations.solvers:solver_grid",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }
 

@@ -29,6 +29,8 @@ LARGEST = 1e150  # greatest magnitude of a number in a problem: a product of two
 
 LARGEST_INTEGER = 2.0**63  # beyond the integers of 64 bits
 
+LARGEST_EXACT = 2**53  # integers beyond this are not all doubles
+
 
 def check_type(
     name: str, value: Any, *kinds: type, error: type[Exception] = InvalidProblemError, cure: str = ""
@@ -75,7 +77,8 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
 def check_no_mask(name: str, values: Any, error: type[Exception] = InvalidProblemError) -> None:
     """Raise the error for an array with masked entries."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise error(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        raise error(f"{name} of row {row} is masked, so its value is unknown. Fill in masked entries (.filled()).")
 
 
 def numbers(name: str, values: Any) -> Floats:
@@ -139,6 +142,14 @@ def integers(name: str, values: ArrayLike) -> Ints:
             f"{name}[{index}] must be an integer of 64 bits; got {array[index]}. Round or scale it."
         )
     return frozen(array.astype(np.int64))
+
+
+def as_integer(name: str, value: Any) -> int:
+    """`value` as an integer >= 0, or `InvalidProblemError`."""
+    number = to_integer(value)
+    if number is None or not 0 <= number <= LARGEST_EXACT:
+        raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
+    return number
 
 
 def booleans(name: str, values: Any, shape: tuple[int, ...]) -> Bools:

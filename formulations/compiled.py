@@ -184,19 +184,20 @@ CALL = 2e4  # nanoseconds that a call of NumPy's functions costs, whatever it go
 
 
 def compiled(
-    signature: Any, reassociate: bool = False, numpy: Callable[..., Any] | None = None
+    signature: Any, reassociate: bool = False, numpy: Callable[..., Any] | None = None, internal: bool = False
 ) -> Callable[[Callable[Arguments, Returned]], Kernel[Arguments, Returned]]:
     """Compile a function for a signature, or for the matching one of a list of signatures at each call.
 
     The kernel releases the GIL, so `formulations.parallel.share` runs parts of a job in parallel.
     reassociate: sums may be reordered for speed; the order depends on their length alone.
     numpy: a vectorised equivalent for `Kernel.in_python`; it may round differently.
+    internal: only kernels call it, so `Kernel.ready` compiles no form for Python.
 
     A kernel must not call NumPy functions that numba compiles separately (`np.sort`, `np.argsort`): numba names them by
     a counter of the process. Equal names for different code from two processes crash a third process.
     """
     signatures = signature if isinstance(signature, list) else [signature]
-    return lambda function: Kernel(function, signatures, reassociate, numpy)
+    return lambda function: Kernel(function, signatures, reassociate, numpy, internal)
 
 
 class inlined(Generic[Arguments, Returned]):
@@ -236,9 +237,10 @@ class Kernel(Generic[Arguments, Returned]):
         signatures: list[Any],
         reassociate: bool,
         numpy: Callable[..., Any] | None,
+        internal: bool,
     ) -> None:
         update_wrapper(self, function)
-        self._numpy = numpy
+        self._numpy, self.internal = numpy, internal
         self.function, self.signatures, self.content = function, signatures, _content(function)
         self._fastmath = {"reassoc", "contract", "nsz"} if reassociate else False
         first = signatures[0].args
@@ -272,8 +274,8 @@ class Kernel(Generic[Arguments, Returned]):
         return all(KernelCache(self.function, self.content).holds(signature) for signature in self.signatures)
 
     def ready(self) -> None:
-        """Load or compile the code of all signatures."""
-        for signature in self.signatures:
+        """Load or compile the code that Python calls: of all signatures, and nothing for an internal kernel."""
+        for signature in () if self.internal else self.signatures:
             self.code(signature)
 
     @cached_property
@@ -326,7 +328,14 @@ class Kernel(Generic[Arguments, Returned]):
 
 
 class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The LLVM code of a kernel that kernels call: optimized, but translated to machine code in the callers only."""
+    """The LLVM code of a kernel that kernels call: optimized and translated to machine code in the callers only. Where
+    sums may be reordered it is optimized here, so that their order is that of the kernel in all callers."""
+
+    reassociates = False
+
+    def _optimize_final_module(self) -> None:
+        if self.reassociates:
+            super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -342,7 +351,9 @@ class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 class _LinkedCompiler(Compiler):  # type: ignore[misc]
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *options: Any) -> None:
-        super().__init__(typingctx, targetctx, _LinkedLibrary(targetctx.codegen(), "linked"), *options)
+        linked = _LinkedLibrary(targetctx.codegen(), "linked")
+        super().__init__(typingctx, targetctx, linked, *options)
+        linked.reassociates = bool(self.state.flags.fastmath)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from formulations.parallel import share_ranges
 BLOCK = 8  # documents that are sorted by counting, for each, how many come before it
 
 
-@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64))
+@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64), internal=True)
 def _sort_blocks(height: Floats, document: Shorts, other: Floats, spare: Shorts, count: int) -> None:
     """Blocks of the first `count` heights, each by falling height, into other, their documents into spare."""
     full = count // BLOCK * BLOCK
@@ -39,7 +39,7 @@ def _sort_blocks(height: Floats, document: Shorts, other: Floats, spare: Shorts,
         other[j], spare[j] = own, x
 
 
-@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64, nb.int64))
+@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64, nb.int64), internal=True)
 def _merge_runs(height: Floats, document: Shorts, other: Floats, spare: Shorts, count: int, width: int) -> None:
     """Runs of `width` of the first `count` heights, two at a time merged into other and spare."""
     for begin in range(0, count, 2 * width):
@@ -74,7 +74,7 @@ def _merge_runs(height: Floats, document: Shorts, other: Floats, spare: Shorts, 
             position += 1
 
 
-@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS))
+@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS), internal=True)
 def sort_pairs(height: Floats, document: Shorts, other: Floats, spare: Shorts) -> None:
     """Sort heights and their documents in place by falling height, stably. other, spare: buffers of the same
     size."""
@@ -93,7 +93,7 @@ def sort_pairs(height: Floats, document: Shorts, other: Floats, spare: Shorts) -
             height[i], document[i] = other[i], spare[i]
 
 
-@compiled(nb.void(INTS, FLOATS))
+@compiled(nb.void(INTS, FLOATS), internal=True)
 def sort_few(documents: Ints, key: Floats) -> None:
     """`sort_falling` by insertion: for few documents, or to reduce compile time."""
     for i in range(1, documents.size):
@@ -109,7 +109,7 @@ def _in_numpy(documents: Ints, key: Floats, spare: Ints) -> None:
     documents[:] = documents[np.argsort(-key[documents], kind="stable")]
 
 
-@compiled(nb.void(INTS, FLOATS, INTS), numpy=_in_numpy)
+@compiled(nb.void(INTS, FLOATS, INTS), numpy=_in_numpy, internal=True)
 def sort_falling(documents: Ints, key: Floats, spare: Ints) -> None:
     """Sort `documents` in place by falling key[document], stably. `spare`: a buffer of the same size."""
     count = documents.size
@@ -149,7 +149,7 @@ def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
     return rows
 
 
-@compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, INTS, INTS, INTS))
+@compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, INTS, INTS, INTS), internal=True)
 def _counting_sort(
     rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints
 ) -> bool:

@@ -15,9 +15,7 @@ from formulations.active_set.working_set import (
     WORKING,
     MarginDual,
     WorkingSet,
-    _combined,
     admit,
-    combined,
     inner,
     newton,
 )
@@ -52,7 +50,7 @@ def _price_group(
     return float(program.capacity[g] * rise.max(initial=0.0) - working.weights[held] @ rise)
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group)
+@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group, internal=True)
 def price_group(
     program: MarginDual, working: WorkingSet, g: int, barred: np.ndarray, best: Ints, excess: Floats
 ) -> float:
@@ -78,7 +76,7 @@ def price_group(
     return gap
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64))
+@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64), internal=True)
 def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, rounds: int) -> None:
     """Newton steps to the best point for the open planes, dropping those without weight; at most so many full steps."""
     quiet = 0
@@ -105,6 +103,34 @@ def _copy(source: Floats, target: Floats) -> None:
         target[i] = source[i]
 
 
+def _combined(program: MarginDual, working: WorkingSet) -> None:
+    planes, weights = program.values.size, working.weights
+    total = weights[planes:] + np.bincount(program.group, weights[:planes], program.capacity.size)
+    factor = program.capacity / total
+    weights[planes:] *= factor
+    weights[:planes] *= factor[program.group]
+    working.v[:] = weights[:planes] @ program.slopes
+
+
+@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined, internal=True)
+def combined(program: MarginDual, working: WorkingSet) -> None:
+    """Rescale each group's weights to its capacity, and recompute v."""
+    planes, weights = program.values.size, working.weights
+    working.v[:] = 0.0
+    for g in range(program.capacity.size):
+        total = weights[planes + g]
+        for at in range(program.offsets[g], program.offsets[g + 1]):
+            total += weights[program.groups[at]]
+        factor = program.capacity[g] / total
+        weights[planes + g] *= factor
+        for at in range(program.offsets[g], program.offsets[g + 1]):
+            i = program.groups[at]
+            if weights[i] > 0.0:
+                weights[i] *= factor
+                for j in range(working.v.size):
+                    working.v[j] += weights[i] * program.slopes[i, j]
+
+
 def _started(program: MarginDual, working: WorkingSet) -> float:
     _combined(program, working)
     best = float(working.weights[: program.values.size] @ program.values - 0.5 * working.v @ working.v / program.lam)
@@ -116,7 +142,7 @@ def _started(program: MarginDual, working: WorkingSet) -> float:
     return max(best, float(alone[rises].max(initial=-np.inf)))
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started)
+@compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started, internal=True)
 def started(program: MarginDual, working: WorkingSet) -> float:
     """A lower bound of the optimum: the objective of the current weights, or of a single plane."""
     planes, v = program.values.size, working.v

@@ -22,7 +22,7 @@ MATRIX = nb.types.Array(nb.float64, 2, "C")
 ROUNDING = 8.0 * 2.0**-52
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS), reassociate=True, numpy=np.dot)
+@compiled(nb.float64(READ_FLOATS, READ_FLOATS), reassociate=True, numpy=np.dot, internal=True)
 def inner(x: Floats, y: Floats) -> float:
     """x·y, summed in the fastest order."""
     total = 0.0
@@ -39,7 +39,7 @@ def _solve(factor: Floats, count: int, right: Floats) -> None:
         right[:i] -= factor[i, :i] * right[i]
 
 
-@compiled(nb.void(MATRIX, nb.int64, FLOATS), numpy=_solve)
+@compiled(nb.void(MATRIX, nb.int64, FLOATS), numpy=_solve, internal=True)
 def solve(factor: Floats, count: int, right: Floats) -> None:
     """Overwrite right with (L Lᵀ)⁻¹ right."""
     for i in range(count):
@@ -69,7 +69,7 @@ def _project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Float
     return bool(math.sqrt(fresh @ fresh) > ROUNDING * noise)
 
 
-@compiled(nb.boolean(MATRIX, MATRIX, nb.int64, FLOATS, FLOATS), numpy=_project)
+@compiled(nb.boolean(MATRIX, MATRIX, nb.int64, FLOATS, FLOATS), numpy=_project, internal=True)
 def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats) -> bool:
     """Overwrite `fresh` with its part orthogonal to the rows, and `mix` with the coefficients of the rest.
 
@@ -97,7 +97,7 @@ def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats
     return math.sqrt(inner(fresh, fresh)) > ROUNDING * noise
 
 
-@compiled(nb.boolean(MATRIX, MATRIX, nb.int64))
+@compiled(nb.boolean(MATRIX, MATRIX, nb.int64), internal=True)
 def join(rows: Floats, factor: Floats, count: int) -> bool:
     """Append rows[count] to the factor; returns whether it is numerically independent of the others."""
     row = rows[count]
@@ -127,7 +127,7 @@ def drop(factor: Floats, count: int, gone: int) -> None:
             factor[i, j + 1] = cosine * right - sine * left
 
 
-@compiled(nb.void(MATRIX, MATRIX, nb.int64))
+@compiled(nb.void(MATRIX, MATRIX, nb.int64), internal=True)
 def refresh(rows: Floats, factor: Floats, count: int) -> None:
     """Recompute the factor, because rounding errors of rotations accumulate."""
     mix, fresh = np.empty(count), np.empty(rows.shape[1])
@@ -200,34 +200,6 @@ def difference(program: MarginDual, plane: int, base: int, row: Floats) -> None:
         row[j] = own - program.slopes[base, j] if base < planes else own
 
 
-def _combined(program: MarginDual, working: WorkingSet) -> None:
-    planes, weights = program.values.size, working.weights
-    total = weights[planes:] + np.bincount(program.group, weights[:planes], program.capacity.size)
-    factor = program.capacity / total
-    weights[planes:] *= factor
-    weights[:planes] *= factor[program.group]
-    working.v[:] = weights[:planes] @ program.slopes
-
-
-@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined)
-def combined(program: MarginDual, working: WorkingSet) -> None:
-    """Rescale each group's weights to its capacity, and recompute v."""
-    planes, weights = program.values.size, working.weights
-    working.v[:] = 0.0
-    for g in range(program.capacity.size):
-        total = weights[planes + g]
-        for at in range(program.offsets[g], program.offsets[g + 1]):
-            total += weights[program.groups[at]]
-        factor = program.capacity[g] / total
-        weights[planes + g] *= factor
-        for at in range(program.offsets[g], program.offsets[g + 1]):
-            i = program.groups[at]
-            if weights[i] > 0.0:
-                weights[i] *= factor
-                for j in range(working.v.size):
-                    working.v[j] += weights[i] * program.slopes[i, j]
-
-
 REFRESHED = 30  # changes of the factor after which it is made anew
 
 
@@ -244,7 +216,7 @@ def close(working: WorkingSet, index: int) -> None:
     working.counts[0] = count - 1
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.int64))
+@compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.int64), internal=True)
 def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None:
     """The base of group g has lost its weight: the heaviest open plane (or `other`) replaces it, the rest wait."""
     best = other
@@ -259,7 +231,7 @@ def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None
     working.base[g] = best
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.float64, nb.float64))
+@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.float64, nb.float64), internal=True)
 def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, longest: float) -> float:
     """Move along `mix` (for open planes) and `slope` (for the plane `fresh`, if not -1), at most `longest` times.
 
@@ -313,7 +285,7 @@ def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, lon
     return reach
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.float64))
+@compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.float64), internal=True)
 def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> None:
     """Open a plane. If its row nearly depends on those of open planes, so that curvature cannot change the objective by
     more than `flat`, weight moves uphill among them until one is empty and is closed."""
@@ -359,7 +331,7 @@ def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> 
             return
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING))
+@compiled(nb.float64(MARGIN_DUAL, WORKING), internal=True)
 def newton(program: MarginDual, working: WorkingSet) -> float:
     """Move to the best point for the open planes; returns the gain, or -1 if a weight fell to zero first."""
     count, mix = working.counts[0], working.mix

@@ -99,7 +99,7 @@ def _nearest(distance: Floats, row_of: Ints) -> int:
     return nearest
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS))
+@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS), internal=True)
 def assign(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, anew: bool, order: Ints
 ) -> float:

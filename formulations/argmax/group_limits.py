@@ -47,7 +47,8 @@ FROM_ABOVE, FROM_OUTSIDE = -1, -2
     nb.int64(
         MATRIX, READ_INTS, READ_INTS, READ_INTS, READ_INTS, nb.float64, nb.float64, INTS, INTS, INTS, FLOATS, FLOATS,
         FLOATS, INTS, INTS, INTS,
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def _settle(
     profit: Floats, leaf: Ints, parent: Ints, low: Ints, high: Ints, reward: float, noise: float, order: Ints,
@@ -350,7 +351,7 @@ def _corner(over: Floats, plane: int, active: Ints, inverse: Floats) -> None:
     active[sides], inverse[sides, sides] = 2 * sides + plane, 1.0
 
 
-@compiled(nb.boolean(FLOATS, MATRIX, FLOATS, nb.int64, nb.float64, INTS, MATRIX, FLOATS, FLOATS))
+@compiled(nb.boolean(FLOATS, MATRIX, FLOATS, nb.int64, nb.float64, INTS, MATRIX, FLOATS, FLOATS), internal=True)
 def _pivot(
     value: Floats, over: Floats, cap: Floats, planes: int, slack: float, active: Ints, inverse: Floats, at: Floats,
     change: Floats,

@@ -49,7 +49,7 @@ def fill_order(label: Bytes, document: Shorts, start: Ints, last: int, order: In
         start[g] += 1
 
 
-@compiled(nb.void(READ_SHORTS, nb.int64, nb.boolean[::1], INTS))
+@compiled(nb.void(READ_SHORTS, nb.int64, nb.boolean[::1], INTS), internal=True)
 def fill_up(members: Shorts, last: int, done: np.ndarray, order: Ints) -> None:
     """Append the unplaced members in order after positions p < last. done: a buffer, all False."""
     for p in range(last):
@@ -63,7 +63,10 @@ def fill_up(members: Shorts, last: int, done: np.ndarray, order: Ints) -> None:
             p += 1
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.float64, nb.int64, FLOATS, FLOATS))
+@compiled(
+    nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.float64, nb.int64, FLOATS, FLOATS),
+    internal=True,
+)
 def settle(
     scores: Floats,
     gain: Floats,
@@ -89,7 +92,7 @@ def settle(
 MOST_POSITIONS = 32
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS))
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS), internal=True)
 def find_cones(discount: Floats, position_weights: Floats, low: Shorts, high: Shorts) -> int:
     """low[p], high[p]: the i >= p whose steps are extreme, most in score and most in gain; equal if all are parallel.
 

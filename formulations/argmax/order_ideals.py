@@ -28,7 +28,8 @@ INT_TABLE = nb.types.Array(nb.int32, 2, "C")
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
         TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES,
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def best_labels(
     height: Floats,
@@ -199,7 +200,7 @@ def _few(scores: Floats, members: Shorts, reach: int, height: Floats, document: 
         height[i], document[i] = s, x
 
 
-@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS))
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS), internal=True)
 def sort_chain(
     scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts, other: Floats, spare: Shorts
 ) -> None:
@@ -216,7 +217,10 @@ def sort_chain(
     sort_pairs(height[:count], document[:count], other[:count], spare[:count])
 
 
-@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS, INTS, INTS))
+@compiled(
+    nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS, INTS, INTS),
+    internal=True,
+)
 def sort_chains(
     scores: Floats,
     members: Shorts,

@@ -18,7 +18,7 @@ TABLE = nb.types.Array(nb.float64, 2, "C")
 INT_TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, INT_TABLE))
+@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, INT_TABLE), internal=True)
 def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Floats, free: Floats, until: Ints) -> None:
     """total[h, i]: the sum of the first i of chain h. For chains l of lower grade than h, at row l · G + h: free[i],
     the loss of chain h from i on against chain l in order of score; until[a]: how many of h are above fewer than a of
@@ -65,7 +65,7 @@ def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until
     return value
 
 
-@inlined
+@compiled(nb.int64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.boolean), internal=True)
 def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bool) -> int:
     """The chain with the best remaining document, the highest among ties, -1 if none; `others`: only irrelevant
     ones."""
@@ -78,7 +78,7 @@ def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bo
     return best
 
 
-@inlined
+@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS), internal=True)
 def positional_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, position_weights: Floats, k: int, cursor: Ints
 ) -> float:
@@ -93,7 +93,7 @@ def positional_tail(
     return value
 
 
-@inlined
+@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.float64, INTS, INTS), internal=True)
 def first_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, cursor: Ints, more: Ints
 ) -> float:

@@ -37,7 +37,7 @@ UNSOLVED = OPEN
 COLUMNS = 1 << 12  # most states that one position of a part may have times chains
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64), internal=True)
 def _merged(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, documents: Ints, max_states: int
 ) -> int:
@@ -87,7 +87,7 @@ def _merged(
     return TWO_SORTS if widest == 1 else MERGE if chains == 2 else IDEALS
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64), internal=True)
 def split(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints, max_states: int
 ) -> int:

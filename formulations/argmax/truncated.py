@@ -27,7 +27,10 @@ COSTS = nb.types.Array(nb.float64, 3, "C")
 
 
 @compiled(
-    nb.int64(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, nb.int64, nb.int64, BYTES)
+    nb.int64(
+        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, nb.int64, nb.int64, BYTES
+    ),
+    internal=True,
 )
 def sort_rest(
     height: Floats,
@@ -71,7 +74,8 @@ def sort_rest(
 @compiled(
     nb.void(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, INTS, NEEDS, COSTS,
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def tail_costs(
     height: Floats,
@@ -119,7 +123,8 @@ def tail_costs(
 @compiled(
     nb.void(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, nb.int64, INTS, NEEDS,
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def _dominators(
     height: Floats,
@@ -177,7 +182,8 @@ def _dominators(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64, nb.int64,
         SHORTS, INTS, FLOATS, FLOATS, SHORTS, SHORTS, SHORTS, BYTES, BYTES,
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def best_first_prefixes(
     height: Floats,

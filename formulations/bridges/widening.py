@@ -149,11 +149,3 @@ def rounded_costs(cost: Floats, terms: int, nodes: int, *, shift: bool) -> Integ
     exponent = floor(60 - log2(max(nodes, 1)) - log2(max(terms, nodes, 1)) - log2(spread))
     values = np.rint(np.ldexp(moved, exponent)).astype(np.int64)
     return IntegerCosts(values, exponent, float(np.ldexp(float(terms), -exponent)))
-
-
-def exact_costs(cost: Floats) -> IntegerCosts:
-    """Costs as integers of any length, without rounding."""
-    ratios = [value.as_integer_ratio() for value in cost.tolist()]
-    denominator = max((below for _, below in ratios), default=1)
-    values = [above * (denominator // below) for above, below in ratios]
-    return IntegerCosts(values, denominator.bit_length() - 1, 0.0)

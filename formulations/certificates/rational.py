@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.bridges.widening import exact_costs
+from formulations.bridges.widening import IntegerCosts
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.duals import covers, open_cells, pressing
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
@@ -228,6 +228,14 @@ def flow_evidence(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Ev
         pressed = inner(np.minimum(reduced, 0), problem.capacity.tolist())
         bounds.append((inner(price, problem.supply.tolist()) + pressed) / below)
     return Evidence(max(Fraction(0), *off), inner(cost, flow) / below, max(bounds))
+
+
+def exact_costs(cost: Floats) -> IntegerCosts:
+    """Costs as integers of any length, without rounding."""
+    ratios = [value.as_integer_ratio() for value in cost.tolist()]
+    denominator = max((below for _, below in ratios), default=1)
+    values = [above * (denominator // below) for above, below in ratios]
+    return IntegerCosts(values, denominator.bit_length() - 1, 0.0)
 
 
 def _integers(values: Floats) -> tuple[Exact, int]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, frozen, integers, to_integer
+from formulations.arrays import Bools, Floats, Ints, as_integer, check_no_mask, each, frozen, integers
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
@@ -109,9 +109,6 @@ def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
     return csr_array((np.ones(columns.size), columns, indptr), shape=(len(rows), k * n))
 
 
-MOST = 2**53  # integers beyond this are not all doubles
-
-
 def chosen(name: str, given: Any, size: int) -> Ints:
     """The sorted indices that a selector names among 0 .. size - 1: None for all, one index, a mask, indices or a
     range.
@@ -179,14 +176,6 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
             if document not in found[-1:]:
                 found.append(document)
     return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}
-
-
-def as_integer(name: str, value: Any) -> int:
-    """`value` as an integer >= 0, or `InvalidProblemError`."""
-    number = to_integer(value)
-    if number is None or not 0 <= number <= MOST:
-        raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
-    return number
 
 
 def count_for(name: str, count: Any, label: Hashable) -> int | None:

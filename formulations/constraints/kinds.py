@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
-from formulations.arrays import Ints, each, finite, numbers
+from formulations.arrays import Ints, as_integer, each, finite, numbers
 from formulations.constraints.constraint import (
     Constraint,
-    as_integer,
     by_label,
     chosen,
     count_for,

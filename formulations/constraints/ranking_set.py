@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints, check_no_mask, check_type, each
+from formulations.arrays import Bools, Floats, Ints, as_integer, check_no_mask, check_type, each
 from formulations.constraints.conflict import Repair, emptiness, fillable_positions, repair
-from formulations.constraints.constraint import Constraint, Labels, Some, as_integer, violations
+from formulations.constraints.constraint import Constraint, Labels, Some, violations
 from formulations.constraints.from_cvxpy import read_constraints, shape_of
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.rows import (

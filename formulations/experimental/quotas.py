@@ -40,9 +40,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints, frozen, to_integer
+from formulations.arrays import Floats, Ints, as_integer, frozen, to_integer
 from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.constraints.constraint import as_integer, chosen
+from formulations.constraints.constraint import chosen
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, tick_each
 from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError

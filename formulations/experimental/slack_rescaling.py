@@ -41,7 +41,7 @@ from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weigh
 from formulations.solvers import as_solver
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Solver
-from formulations.solving.batch import solve_batch
+from formulations.solving.solve import solve_batch
 
 MAX_CALLS = 40  # calls of the argmax per query after which the search ends with the best bound so far
 RELATIVE_GAP = 1e-9  # relative distance of value and bound, or of a vertex from the edge, that counts as zero

@@ -7,8 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.arrays import generator
-from formulations.constraints.constraint import as_integer
+from formulations.arrays import as_integer, generator
 from formulations.integrality.evidence import Proof, Undecided, Violator, Witness, broken_entry, witness
 from formulations.integrality.prefix_limits import prefix_proof
 from formulations.integrality.proofs import prove

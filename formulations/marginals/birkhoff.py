@@ -28,8 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints, check_type, finite, frozen, generator
-from formulations.constraints.constraint import as_integer
+from formulations.arrays import Bools, Floats, Ints, as_integer, check_type, finite, frozen, generator
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import importlib.metadata
 from functools import cache
+from itertools import product
+from typing import Any
 
 from formulations.arrays import check_type
 from formulations.bridges import crossings
@@ -79,6 +81,18 @@ def get_solver(spec: str) -> Solver:
         raise UnknownSolverError(f"{name!r} has no variants; got {variant!r}. Write {name!r}.")
     solver: Solver = kind.with_backend(variant) if variant else kind()
     return solver
+
+
+def solver_grid(spec: str | Solver, **choices: Any) -> tuple[Solver, ...]:
+    """A solver for each combination of options, in the order of the product; a value that is not a list or tuple is
+    shared by all. Raises UnknownSolverError for options that the solver does not have.
+
+    >>> [solver.presolve for solver in solver_grid("highs", method="ipm", presolve=["on", "off"])]
+    ['on', 'off']
+    """
+    solver = as_solver(spec)
+    lists = [list(value) if isinstance(value, list | tuple) else [value] for value in choices.values()]
+    return tuple(optioned(solver, **dict(zip(choices, values, strict=True))) for values in product(*lists))
 
 
 @cache

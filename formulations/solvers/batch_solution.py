@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, layout_of
-from formulations.arrays import Bools, Floats, Ints, generator
+from formulations.arrays import Bools, Floats, Ints, as_integer, generator
 from formulations.certificates.certify import certify
 from formulations.compiled import is_small
-from formulations.constraints.constraint import as_integer
 from formulations.display import CompactReprMixin
 from formulations.errors import CertificateError, InvalidProblemError
 from formulations.problems.problem import EPSILON, Solution

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from formulations.bridges.widening import exact_costs
+from formulations.certificates.rational import exact_costs
 from formulations.errors import InfeasibleError, UnboundedError
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import Solution

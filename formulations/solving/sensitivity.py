@@ -29,9 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, check_type, each, finite, frozen, numbers
+from formulations.arrays import LARGEST_EXACT, Bools, Floats, Ints, check_type, each, finite, frozen, numbers
 from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.constraints.constraint import MOST as MAX_COUNT
 from formulations.constraints.constraint import Constraint, row_rounding
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -350,7 +349,7 @@ class ConstraintLimit:
         by more than can be counted."""
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
-        if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
+        if self.is_soft and not loose and abs(limit) > LARGEST_EXACT * largest:
             raise InvalidProblemError(
                 f"limit {limit:g} of the soft {self.constraint.name!r} is too large to count; pass a smaller one"
             )

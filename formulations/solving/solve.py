@@ -1,4 +1,7 @@
-"""solve(): find a chain of bridges to the solver, restate, solve, map the answer back and verify it. Solver options."""
+"""solve(): find a chain of bridges to the solver, restate, solve, map the answer back and verify it. Solver options.
+
+solve_batch(): many problems, at once if the solver accepts batches, else one by one.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 
-from formulations.arrays import check_positive, check_type
+from formulations.arrays import Floats, Ints, check_positive, check_type
 from formulations.bridges import Chain, crossings
 from formulations.bridges.crossover import Back
 from formulations.errors import (
@@ -28,9 +31,13 @@ from formulations.errors import (
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
+from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
+from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, installed_version
+from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
+from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.highs import refit
-from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.solvers.solver import BatchSolver, Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound
 from formulations.solving.split_costs import solve_in_steps
 from formulations.solving.verdicts import verified_verdict
@@ -276,7 +283,10 @@ def _solve_restated(
     began = perf_counter()
     try:
         with restored_interruptions():
-            answer = solve_in_steps(solver, restated, start)
+            if isinstance(restated, LinearProgram) and restated.integer is not None:
+                answer = solve_in_steps(solver, restated, start)
+            else:
+                answer = solver.solve(restated, start)
     except (InfeasibleError, UnboundedError) as error:
         if problem.always_feasible:
             kind = type(problem).__name__
@@ -317,3 +327,98 @@ def _solve_restated(
         message="; ".join([*why, str(answer.message), *more]),
         details=dict(details) if isinstance(details, Mapping) else {"details": details},
     )
+
+
+@overload
+def solve_batch(
+    batch: RankTwoBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
+) -> BatchSolution: ...
+@overload
+def solve_batch(
+    batch: RelevanceBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
+) -> RelevanceSolution: ...
+def solve_batch(
+    batch: RankTwoBatch | RelevanceBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
+) -> BatchSolution | RelevanceSolution:
+    """Solve every query of a batch: at once if the solver can, else one by one.
+
+    directed_rounding: whether value and bound are rounded outward, so that value <= optimum <= bound. Otherwise they
+    have rounding errors of double precision on either side; training uses these.
+
+    Answers of other solvers are verified. Raises `InvalidSolutionError` if a query's order is malformed, and what
+    `solve` raises.
+    """
+    check_type("directed_rounding", directed_rounding, bool)
+    chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
+    check_type(
+        "batch", batch, RankTwoBatch, RelevanceBatch,
+        cure="Pass what ranking(..., offsets=) returns; solve a list of problems by [solve(p) for p in problems].",
+    )  # fmt: skip
+    began = perf_counter()
+    form = RelevanceRanking if isinstance(batch, RelevanceBatch) else RankTwoAssignment
+    answer: Any
+    if isinstance(chosen, ExactArgmax):
+        answer = chosen.solve_batch(batch)
+        if directed_rounding and isinstance(batch, RankTwoBatch):
+            answer = answer.outward(chosen.for_batch(batch.offsets).compiled)
+        elif directed_rounding:
+            answer = answer.outward()
+    elif isinstance(chosen, BatchSolver) and form in getattr(chosen, "accepts", (RankTwoAssignment,)):
+        open_ = np.full(len(batch), np.inf)
+        answer = _answers(batch, chosen, _orders(batch, chosen), -open_, open_).proved()
+    else:
+        answer = _one_by_one(batch, chosen, directed_rounding)
+    timed: BatchSolution | RelevanceSolution = replace(answer, seconds=perf_counter() - began)
+    return timed
+
+
+def _answers(batch: RankTwoBatch | RelevanceBatch, solver: Any, order: Ints, value: Floats, bound: Floats) -> Any:
+    kind, spec = _solution_class(batch), _name(solver)
+    return kind(batch, order, value, bound, np.zeros(len(batch), dtype=np.int8), (spec,), spec)
+
+
+def _solution_class(batch: RankTwoBatch | RelevanceBatch) -> type[Any]:
+    return RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
+
+
+def _name(solver: Any) -> str:
+    return str(getattr(solver, "spec", type(solver).__name__))
+
+
+def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
+    """The orders of a batch solver, each checked to be an order of its query's documents."""
+    spec, kind = _name(solver), _solution_class(batch)
+    try:
+        answer = solver.solve_batch(batch)
+    except FormulationError:
+        raise
+    except Exception as error:  # any error of the user's solver
+        raise SolverCrashError(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
+    order = getattr(answer, "order", None)
+    if not isinstance(answer, kind) or not isinstance(order, np.ndarray):
+        raise InvalidSolutionError(f"{spec!r} must return a {kind.__name__} of orders; got {type(answer).__name__}.")
+    order = np.asarray(order)
+    if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
+        raise InvalidSolutionError(
+            f"{spec!r} must return {batch.scores.size} integers; got {order.dtype}, {order.shape}"
+        )
+    starts = np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
+    inside = (order >= 0) & (order < np.repeat(np.diff(batch.offsets), np.diff(batch.offsets)))
+    held = np.bincount((starts + order)[inside].astype(np.int64), minlength=order.size)
+    if not inside.all() or (held != 1).any():
+        row = int(np.flatnonzero(~inside | (held != 1))[0])
+        query = int(np.searchsorted(batch.offsets, row, side="right")) - 1
+        raise InvalidSolutionError(f"{spec!r} must return orders of documents; that of query {query} is not one")
+    return np.ascontiguousarray(order, dtype=np.int64)
+
+
+def _one_by_one(batch: RankTwoBatch | RelevanceBatch, solver: Solver, outward: bool) -> Any:
+    order = np.empty(batch.scores.size, dtype=np.int64)
+    value, bound = np.empty(len(batch)), np.empty(len(batch))
+    for query in range(len(batch)):
+        solution = solve(batch[query], solver, directed_rounding=outward)
+        low, high = batch.offsets[query], batch.offsets[query + 1]
+        left = np.setdiff1d(np.arange(high - low), solution.order, assume_unique=True)
+        order[low:high] = np.concatenate([solution.order, left])
+        value[query], bound[query] = solution.value, solution.bound
+    return _answers(batch, solver, order, value, bound)

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array, vstack
 from formulations.arrays import Floats
 from formulations.problems.dual_enclosure import CARE
 from formulations.problems.linear_program import LinearProgram, implied_limits
-from formulations.problems.problem import Problem, Solution, unit
+from formulations.problems.problem import Solution, unit
 from formulations.solvers.solver import Solver, SolverResult
 from formulations.time_limit import LEAST
 
@@ -31,15 +31,12 @@ WIDE = 1e5  # a ratio of numbers that solvers take in one step
 LARGEST = 1e6  # of the large costs, in their unit
 
 
-def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> SolverResult:
-    """The result of the solver, in two steps if the costs of an integer program require and allow it."""
-    split = None
-    if isinstance(problem, LinearProgram) and problem.integer is not None:
-        problem = tightened(problem)
-        split = _split(problem)
+def solve_in_steps(solver: Solver, problem: LinearProgram, start: Solution | None) -> SolverResult:
+    """The result of the solver for an integer program, in two steps if its costs require and allow it."""
+    problem = tightened(problem)
+    split = _split(problem)
     if split is None:
         return solver.solve(problem, start)
-    assert isinstance(problem, LinearProgram)
     large, unit, small = split
     began, first = perf_counter(), solver.solve(replace(problem, objective=large), start)
     limit: float | None = getattr(solver, "time_limit", None)

@@ -23,8 +23,7 @@ from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.solvers import compatible_solvers
 from formulations.solvers.solver import Solver, suits
-from formulations.solving.batch import solve_batch
-from formulations.solving.solve import solve
+from formulations.solving.solve import solve, solve_batch
 from formulations.testing.instances import FORMS, brute_force, infeasible, instances, shuffled
 
 __all__ = ["check_problem", "check_solver"]

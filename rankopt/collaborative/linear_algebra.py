@@ -46,7 +46,9 @@ def solve_ridges(
     return found, offset
 
 
-@compiled(nb.void(TABLE, READ_TABLE, nb.int64, nb.int64, nb.int64, nb.int64, nb.float64), reassociate=True)
+@compiled(
+    nb.void(TABLE, READ_TABLE, nb.int64, nb.int64, nb.int64, nb.int64, nb.float64), reassociate=True, internal=True
+)
 def _add(matrix: Floats, rows: Floats, r: int, begin: int, size: int, width: int, sign: float) -> None:
     """matrix[i, j] += sign Σ rows[r + s, i] rows[r + s, j] over s < 4, for begin <= i < size, i <= j < width. Four
     lines at a time, so some numbers left of the diagonal, which nobody reads, are written too."""
@@ -73,7 +75,7 @@ def _add(matrix: Floats, rows: Floats, r: int, begin: int, size: int, width: int
         i += 1
 
 
-@compiled(nb.void(TABLE, nb.int64, FLOATS), reassociate=True)
+@compiled(nb.void(TABLE, nb.int64, FLOATS), reassociate=True, internal=True)
 def _solve_positive_definite(matrix: Floats, size: int, found: Floats) -> None:
     """found = matrix[:size, :size]⁻¹ matrix[:, size], of a positive definite matrix of which the upper triangle is
     read and overwritten by its Cholesky factor."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from rankopt.data.validation import check_unmasked, in_order_of, plain_name
+from formulations.arrays import Floats, Ints, check_no_mask
+from rankopt.data.validation import in_order_of, plain_name
 from rankopt.errors import DataError
 from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling
 from rankopt.ratings.table import Ratings
@@ -22,7 +22,7 @@ def pairs_of(X: Any) -> tuple[Any, Any]:
     if hasattr(X, "columns") and hasattr(X, "shape"):
         user, item = _named_pair(list(X.columns))
         return X[user], X[item]
-    check_unmasked(X, "pairs")
+    check_no_mask("pairs", X, DataError)
     table = X if isinstance(X, np.ndarray) else None
     if table is None:
         plain = hasattr(X, "__iter__") and not isinstance(X, str | bytes) and not hasattr(X, "tocsr")
@@ -154,7 +154,7 @@ def _of_users(ratings: Ratings, weight: Any) -> Floats:
 
 
 def _check_values(values: Any, size: int, name: str, what: str) -> Floats:
-    check_unmasked(values, name)
+    check_no_mask(name, values, DataError)
     try:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, to_integer
+from formulations.arrays import Floats, Ints, check_no_mask, to_integer
 from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import SensitivityCurve
 from rankopt.collaborative.problem import Factors, scores_of_pairs
@@ -24,7 +24,7 @@ from rankopt.collaborative.reading import indices_of_pairs
 from rankopt.collaborative.user_loss import FoldInResult
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Pairs
-from rankopt.data.validation import check_unmasked, sealed
+from rankopt.data.validation import sealed
 from rankopt.errors import DataError, OptionError
 from rankopt.options import Interval
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, indices_of
@@ -301,7 +301,7 @@ def _requested_users(ids: Any) -> NDArray[Any]:
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         raise OptionError(f"users = {ids!r} is not a sequence of users; pass a list, [{ids!r}], or None for all")
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
-    check_unmasked(values, "user")
+    check_no_mask("user", values, DataError)
     if not isinstance(values, np.ndarray):
         values = list(values)
         if values and all(type(one) is int and abs(one) < 2**63 for one in values):

@@ -118,7 +118,7 @@ def free_slot(
 MOVES = 60  # moves a plane that are made at most
 
 
-@compiled(nb.float64(READ_TABLE, READ_FLOATS, nb.int64, nb.float64, FLOATS, FLOATS))
+@compiled(nb.float64(READ_TABLE, READ_FLOATS, nb.int64, nb.float64, FLOATS, FLOATS), internal=True)
 def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Floats, rise: Floats) -> float:
     """Maximise valueᵀα - αᵀ gram α / 2 over α >= 0, Σα = 1 from the current weights, until no plane rises above the
     mixture by more than the tolerance; by how much one does. rise: memory for one number per plane."""

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, check_type, to_integer
+from formulations.arrays import Floats, as_integer, check_type, to_integer
 from formulations.constraints.conflict import Repair
-from formulations.constraints.constraint import as_integer
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import InfeasibleError, InvalidProblemError

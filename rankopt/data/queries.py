@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, check_type, each, is_sparse
+from formulations.arrays import Floats, Ints, check_no_mask, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
     Features,
     as_features,
-    check_unmasked,
     codes_of_ids,
     codes_of_sizes,
     column,
@@ -338,7 +337,7 @@ class Queries(CompactReprMixin):
 
     def select(self, indices: Any) -> "Queries":
         """The queries at these indices, in this order, grouped. indices: distinct integers, a mask (m,) or a slice."""
-        check_unmasked(indices, "the index")
+        check_no_mask("the index", indices, DataError)
         try:
             chosen = np.atleast_1d(np.arange(len(self))[indices])
         except (IndexError, ValueError) as error:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, each, integers, is_sparse
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, integers, is_sparse
 from formulations.errors import InvalidProblemError
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
@@ -110,13 +110,6 @@ def sealed(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return array
 
 
-def check_unmasked(values: Any, name: str) -> None:
-    """Raise DataError for an array with masked entries."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
-        raise DataError(f"{name} of row {row} is masked, so its value is unknown; fill it in, or drop the row.")
-
-
 def is_missing(value: Any) -> bool:
     """None, NaN, NaT or pandas' NA."""
     if value is None:
@@ -186,7 +179,7 @@ def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None
     """One value per document, (n,). Raises DataError for another shape, for masked entries, and, with a dtype, for
     strings, dates and complex numbers."""
     values = as_array(values)
-    check_unmasked(values, name)
+    check_no_mask(name, values, DataError)
     try:
         array = np.asarray(values)
         if dtype is not None:
@@ -249,7 +242,7 @@ def hashables(name: str, values: Any) -> tuple[Hashable, ...]:
 
 def each_row(values: Any) -> NDArray[Any]:
     """Values of rows as an array, or DataError."""
-    check_unmasked(values, "the value")
+    check_no_mask("the value", values, DataError)
     try:
         return np.asarray(values)
     except ValueError as error:  # lists of several lengths
@@ -270,7 +263,7 @@ def as_features(features: Any) -> Features:
         return _canonical(as_csr(features))
     if hasattr(features, "to_numpy"):
         features = features.to_numpy()
-    check_unmasked(features, "features")
+    check_no_mask("features", features, DataError)
     table = each_row(features)
     if table.ndim != 2:
         raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")
@@ -367,7 +360,7 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Number the queries 0, 1, ... by first appearance: codes (n,) and the id of each code. qid: n hashables. Ids of
     numpy arrays are returned as Python numbers and strings. Raises DataError for a wrong number of ids, and for an id
     that is not hashable, None or NaN."""
-    check_unmasked(qid, "qid")
+    check_no_mask("qid", qid, DataError)
     values = as_array(qid)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype != object):
         if values.ndim != 1:
@@ -407,7 +400,7 @@ def _items(values: Any) -> Iterable[Hashable]:
 
 def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Codes (n,) and ids 0, 1, ... of consecutive queries of these sizes. Raises DataError for invalid sizes."""
-    check_unmasked(group, "group")
+    check_no_mask("group", group, DataError)
     try:
         sizes = np.asarray(as_array(group))
     except ValueError:  # lists of several lengths

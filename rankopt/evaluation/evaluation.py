@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, Ints, each, generator
+from formulations.arrays import Floats, Ints, check_no_mask, each, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, hashables, picked
+from rankopt.data.validation import codes_of_ids, codes_of_sizes, grouped, hashables, picked
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, convention_named
@@ -100,7 +100,7 @@ class JudgedQueries(CompactReprMixin):
         if not np.all(np.isfinite(grades)):
             row = int(np.argmin(np.isfinite(grades)))
             raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
-        check_unmasked(offsets, "offsets")
+        check_no_mask("offsets", offsets, DataError)
         bounds = np.asarray([0, len(grades)] if offsets is None else offsets)
         if (
             bounds.ndim != 1
@@ -142,7 +142,7 @@ def descending_text(words: Sequence[str]) -> Ints:
 
 def vector(what: str, values: ArrayLike) -> Floats:
     """The values as a vector of floats. DataError for other shapes, non-numbers and masked entries."""
-    check_unmasked(values, what)
+    check_no_mask(what, values, DataError)
     try:
         result = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

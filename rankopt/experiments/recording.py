@@ -15,8 +15,7 @@ from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRan
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.solver import SolverResult
-from formulations.solving.batch import solve_batch
-from formulations.solving.solve import solve
+from formulations.solving.solve import solve, solve_batch
 from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
 

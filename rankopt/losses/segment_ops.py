@@ -118,7 +118,7 @@ def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
 INT_TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, INT_TABLE, INTS, FLOATS, FLOATS))
+@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, INT_TABLE, INTS, FLOATS, FLOATS), internal=True)
 def share_query(
     bits: Ints, kind: Shorts, low: int, high: int, buffers: Ints, table: Ints, total: Floats, slope: Floats
 ) -> None:
@@ -158,7 +158,7 @@ def share_query(
             slope[i] = total[one - low] / count[one - low]
 
 
-@compiled(nb.int64(nb.int64))
+@compiled(nb.int64(nb.int64), internal=True)
 def table_size(documents: int) -> Any:
     """The slots of a table for so many documents: a power of 2, twice as many at least."""
     size = 4

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from formulations.arrays import is_sparse
+from formulations.arrays import check_no_mask, is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
 from rankopt.data.tables import warn_of_features
-from rankopt.data.validation import as_csr, check_unmasked, in_order_of, lent, without_query_column
+from rankopt.data.validation import as_csr, in_order_of, lent, without_query_column
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
@@ -52,7 +52,7 @@ def _column(values: Any, name: str, n: int) -> NDArray[Any]:
         array[:] = [tuple(value) if isinstance(value, list) else value for value in values]
     else:
         array = np.asarray(values)
-    check_unmasked(values, f"attribute {name!r}")
+    check_no_mask(f"attribute {name!r}", values, DataError)
     if array.ndim != 1:
         raise DataError(f"attribute {name!r} has shape {array.shape} but a document has one value; pass one a row.")
     if array.size != n:
@@ -90,7 +90,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         X.check_features()
         return X.features
     features, _ = without_qid_column(X)
-    check_unmasked(features, "X")
+    check_no_mask("X", features, DataError)
     if reset:
         warn_of_features(features)
     if is_sparse(features):
@@ -151,7 +151,7 @@ def as_queries(
     features = read_features(ranker, X, reset=reset)
     relevance = None
     if y is not None:
-        check_unmasked(y, "y")
+        check_no_mask("y", y, DataError)
         try:
             relevance = column_or_1d(y, dtype=np.float64, warn=True)
         except OverflowError as error:
@@ -306,7 +306,7 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
     if weight is None:
         return np.ones(len(queries))
     weight = in_order_of("query_weight", weight, queries.query_ids)
-    check_unmasked(weight, "query_weight")
+    check_no_mask("query_weight", weight, DataError)
     try:
         passed = np.asarray(weight)
         if passed.dtype.kind == "c":

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Ints, Shorts, each
-from rankopt.data.validation import as_array, check_entries, check_unmasked, is_missing, plain_name, sealed
+from formulations.arrays import Ints, Shorts, check_no_mask, each
+from rankopt.data.validation import as_array, check_entries, is_missing, plain_name, sealed
 from rankopt.errors import DataError
 
 Ids = NDArray[Any]
@@ -147,7 +147,7 @@ def _as_integer(one: Any) -> int | None:
 def plain_ids(values: Any, what: str) -> Any:
     """Ids as an array of int64 or strings if possible, else a list of hashables."""
     values = as_array(values)
-    check_unmasked(values, what)
+    check_no_mask(what, values, DataError)
     if not isinstance(values, np.ndarray):
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise DataError(f"{what} cannot be {values!r} because it needs one {what} per rating; pass a sequence.")

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, Shorts, check_type
+from formulations.arrays import Bools, Floats, Ints, Shorts, check_no_mask, check_type
 from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.queries import attributes_text, range_text
 from rankopt.data.typing import Frame, Ids, Values
-from rankopt.data.validation import as_array, check_unmasked, column, each_row, frozen, sealed, whole
+from rankopt.data.validation import as_array, column, each_row, frozen, sealed, whole
 from rankopt.errors import DataError
 from rankopt.options import check
 from rankopt.ratings.ids import (
@@ -436,7 +436,7 @@ class Ratings(CompactReprMixin):
 
     def select_users(self, index: Any, *, drop: bool = False) -> "Ratings":
         """The ratings of the users at these indices: integers, a mask (n_users,) or a slice; see `select`."""
-        check_unmasked(index, "the index")
+        check_no_mask("the index", index, DataError)
         chosen = np.zeros(self.n_users, dtype=bool)
         try:
             chosen[index] = True

@@ -40,7 +40,8 @@ DISCOUNT, PRECISION, CASCADE = 0, 1, 2  # what is summed
 @compiled(
     nb.float64(
         nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, nb.int64, READ_FLOATS, READ_FLOATS
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def added(
     kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats,
@@ -85,7 +86,8 @@ def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats
     nb.int64(
         nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS,
         READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def sweep_paths(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
@@ -188,7 +190,8 @@ def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
     nb.int64(
         nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS,
         nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    )
+    ),
+    internal=True,
 )  # fmt: skip
 def sweep_swaps(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,

@@ -25,7 +25,7 @@ def width(t: float, s: float, a: float, other_s: float, other_a: float) -> float
     return ROUNDING * spread / abs(a - other_a)
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS, INTS))
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS, INTS), internal=True)
 def first_order(
     scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints, starts: Ints
 ) -> int:
@@ -47,7 +47,7 @@ def first_order(
     return groups
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, FLOATS, INTS, INTS, INTS))
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, FLOATS, INTS, INTS, INTS), internal=True)
 def first_groups(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, own: Floats, order: Ints, spare: Ints, starts: Ints
 ) -> int:
@@ -69,7 +69,7 @@ def longest(offsets: Ints, first: int, last: int) -> int:
     return most
 
 
-@compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS))
+@compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS), internal=True)
 def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, order: Ints, buffer: Ints) -> None:
     """Sort times, and the lines that cross with them. spare, lines, order, buffer: buffers of the same length, or
     longer."""
@@ -121,7 +121,7 @@ def _deal(s: Floats, a: Floats, own_s: float, own_a: float, middle: float, top: 
         words[k] = np.int64(np.int32(part)) << (2 * HALF) | (pair + k)
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, INTS, FLOATS))
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, INTS, FLOATS), internal=True)
 def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, counts: Ints, times: Floats) -> int:
     """The pairs (x, y) of different slopes, x one of the first lines, the walkers; in order of time.
 
@@ -184,7 +184,7 @@ def _collect(words: Ints, spare: Ints, counts: Ints, digit: int) -> None:
         second[k] += 1
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, INTS, INTS, FLOATS))
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, INTS, INTS, FLOATS), internal=True)
 def _insert_all_pairs_in_time(s: Floats, a: Floats, words: Ints, spare: Ints, times: Floats) -> None:
     """The times of pairs that are nearly in their order, and both put in order."""
     left = 4 * words.size + FEW_PAIRS_IN_TIME * FEW_PAIRS_IN_TIME
@@ -217,7 +217,7 @@ NATURAL = (1 << 40) - 1
 the end."""
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64), internal=True)
 def entering(line_s: Floats, line_a: Floats, index: int, lines: int) -> int:
     """The line below `index`, by increasing slope, that first overtakes the one there; -1 if none.
 

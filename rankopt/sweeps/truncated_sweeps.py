@@ -149,7 +149,7 @@ def sweep_positions(
 TABLE = nb.types.Array(nb.float64, 2, "C")
 
 
-@compiled(nb.float64(nb.int64, nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, FLOATS))
+@compiled(nb.float64(nb.int64, nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, FLOATS), internal=True)
 def _group_value(kind: int, size: int, own: float, cutoff: int, above: int, heavier: float, passed: Floats) -> float:
     """What a group of `size` lines below `above` documents adds. own: relevant documents, or the sum of p. heavier: R
     or Π above it. passed[i]: of a cascade, the mean chance to pass i of its documents."""

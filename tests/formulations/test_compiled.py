@@ -55,6 +55,24 @@ def test_kernels_use_no_function_of_numbas_library_that_is_long():
     assert len(used) > 60
 
 
+def test_internal_kernels_are_those_that_only_kernels_call():
+    kernels, by_kernels, by_python = modules(), set(), set()
+    for module in [one for name, one in sys.modules.items() if name.split(".")[0] in ("formulations", "rankopt")]:
+        tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+        known = dict(vars(module))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in sys.modules:
+                known |= {alias.name: getattr(sys.modules[node.module], alias.name, None) for alias in node.names}
+        for part in tree.body:
+            inside = isinstance(known.get(getattr(part, "name", "")), Kernel | inlined)
+            nodes = [one for child in (part.body if inside else [part]) for one in ast.walk(child)]
+            named = [known.get(one.id) for one in nodes if isinstance(one, ast.Name)]
+            (by_kernels if inside else by_python).update(one for one in named if isinstance(one, Kernel))
+    internal = {kernel for kernel in kernels if kernel.internal}
+    assert {one.__name__ for one in internal & by_python} == set()
+    assert {one.__name__ for one in by_kernels - by_python - internal} == set()
+
+
 def test_only_what_is_called_is_compiled():
     @compiled(nb.int64(nb.int64))
     def never(n):

@@ -11,7 +11,7 @@ import numpy as np
 from formulations import Assignment, GroupedSimplexQP, RankTwoAssignment, SolverResult, function_solver, solve
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.exact import ExactArgmax
-from formulations.solving.batch import solve_batch
+from formulations.solving.solve import solve_batch
 from rankopt.optimize.bundle import Bundle
 
 TINY = 8

@@ -71,7 +71,7 @@ def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[flo
     return value, value + (tail + slack) == value and value + (tail - slack) == value
 
 
-@compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE))
+@compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE), internal=True)
 def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, int, int]:
     """The decimal number that begins at `at`, where it ends, and whether it is EXACT, HARD (for Python) or NONE at all.
     The text ends with a byte that belongs to no number."""
@@ -126,7 +126,7 @@ NEWLINE, RETURN, TAB, BLANK, HASH, COLON, EQUALS, DELETE = 10, 13, 9, 32, 35, 58
 SPANS = nb.int64[:, ::1]
 
 
-@inlined
+@compiled(nb.int64(TEXT, nb.int64), internal=True)
 def _skip(text: Bytes, at: int) -> int:
     """The next byte that is no blank; a return that ends its line is one."""
     while text[at] == BLANK or text[at] == TAB:

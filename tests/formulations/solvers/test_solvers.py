@@ -34,7 +34,8 @@ from formulations import (
     solve,
 )
 from formulations.bridges import restated
-from formulations.bridges.widening import exact_costs, rounded_costs
+from formulations.bridges.widening import rounded_costs
+from formulations.certificates.rational import exact_costs
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
@@ -53,7 +54,7 @@ INF = np.inf
 def test_every_file_of_solvers_is_in_the_table():
     folder = Path(formulations.solvers.__file__).parent
     files = {path.stem for path in folder.glob("*.py")}
-    shared = {"__init__", "solver", "function_solver", "batch_solution", "back_ends", "sweep"}
+    shared = {"__init__", "solver", "function_solver", "batch_solution", "back_ends"}
     named_for = {place.split(":")[0].rpartition(".")[2] for place in SOLVERS.values()}
     assert files == named_for | shared
     assert set(SOLVERS) - named_for == {"block_ascent"}
