@@ -159,7 +159,7 @@ def column_options(command: Callable[..., None]) -> Callable[..., None]:
     for names, more in (
         ("--drop", {"multiple": True, "help": "Columns of a table that are not read, likewise."}),
         ("--features", {"multiple": True, "help": "Columns of features, A,B,C; repeatable.  [default: other numeric]"}),
-        ("--document", {"help": "Column of document ids.  [default: docid, url_id, ...]"}),
+        ("--document", {"help": "Column of document ids.  [default: docid, doc_id, ...]"}),
         ("--relevance", {"help": "Column of grades, or none.  [default: relevance, label, ...]"}),
         ("--qid", {"help": "Column of query ids.  [default: qid, query_id, ...]"}),
     ):  # fmt: skip
@@ -180,7 +180,7 @@ def as_options(message: str) -> str:
     role = "qid|relevance|document|user|item|rating"
     for python, option in (
         (r"or name the columns that are attributes: attributes=\[\.\.\.\]", "or drop it: --drop COLUMN"),
-        ("relevance=None", "--relevance none"),
+        (", or relevance=None if the table has no grades", ""),
         (rf"\b({role})='(\.\.\.|its name)'", r"--\1 COLUMN"),
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),
