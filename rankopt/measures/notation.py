@@ -247,8 +247,9 @@ def _nearest(text: str) -> str | None:
     found = re.fullmatch(r"(.*?[a-z])(?:[^a-z]?at)?[^a-z0-9]*([1-9][0-9]{0,5})?", text[:80].lower())
     if found is None:
         return None
-    words = {re.sub("[^a-z]", "", name): measure for name, measure in (NAMES | THEIRS).items()}
-    close = get_close_matches(re.sub("[^a-z]", "", found[1]), words, n=1, cutoff=0.7)
+    words = NAMES | THEIRS
+    bare = re.sub("[^a-z]", "", found[1])
+    close = [bare] if bare in words else get_close_matches(found[1], NAMES, n=1, cutoff=0.7)
     return words[close[0]] + (f"@{found[2]}" if found[2] else "") if close else None
 
 

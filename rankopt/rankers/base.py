@@ -144,8 +144,8 @@ class Ranker(BaseEstimator):
             TREE_WORDS,
             "trees are grown by BoostedRanker(n_estimators=100, learning_rate=0.1, num_leaves=8); others have none",
         ),
-        "callbacks": "callbacks are for linear rankers such as LargeMarginRanker; BoostedRanker has early_stopping= and "
-        "verbose=",
+        "callbacks": "callbacks are for linear rankers such as LargeMarginRanker; BoostedRanker has early_stopping= "
+        "and verbose=",
         "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "
         "and fit(..., eval_set=...) passes the validation data",
         "eval_metric": "eval_metric is called measure here: eval_set is evaluated by the trained measure",

@@ -227,9 +227,9 @@ def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
     _, column = without_qid_column(X)
     if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
         raise DataError(
-            f"{type(ranker).__name__} was fitted on {ranker.n_queries_} queries, and the query of each row of X is "
-            "missing; pass qid=, or group=[len(X)] if the rows are one query. In a Pipeline or a search give X a column "
-            "`qid`."
+            f"{type(ranker).__name__} cannot score because it was fitted on {ranker.n_queries_} queries and `qid` is "
+            "missing; pass qid=, or give X a column `qid`. Inside a Pipeline or a search qid= is lost unless routing is "
+            "on: `sklearn.set_config(enable_metadata_routing=True)`."
         )
 
 
@@ -257,8 +257,8 @@ def read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | Non
     if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
         size = f" of {len(eval_set)}" if isinstance(eval_set, tuple) else ""
         raise DataError(
-            f"eval_set must be (X, y), [(X, y)] or a Queries; got a {type(eval_set).__name__}{size}. "
-            "Pass query ids as eval_qid=."
+            f"eval_set cannot be a {type(eval_set).__name__}{size} because one data set is chosen on; "
+            "pass eval_set=(X, y), [(X, y)] or a Queries, and query ids as eval_qid=."
         )
     _, column = without_qid_column(eval_set[0])
     if ranker.n_queries_ > 1 and ways["qid"] is None and ways["group"] is None and column is None:
