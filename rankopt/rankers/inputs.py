@@ -228,8 +228,8 @@ def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
     if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
         raise DataError(
             f"{type(ranker).__name__} cannot score because it was fitted on {ranker.n_queries_} queries and `qid` is "
-            "missing; pass qid=, or give X a column `qid`. Inside a Pipeline or a search qid= is lost unless routing is "
-            "on: `sklearn.set_config(enable_metadata_routing=True)`."
+            "missing; pass qid=, or give X a column `qid`. Inside a Pipeline or a search qid= is lost unless routing "
+            "is on: `sklearn.set_config(enable_metadata_routing=True)`."
         )
 
 
