@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -206,7 +207,8 @@ class OptimizedRanker(LinearRanker):
     def _lam(self, queries: Arrangement, risk: Risk) -> float:
         """λ of the queries with something to order."""
         count = risk.weights.size
-        if self.C is not None and self.lam in (None, "scale"):
+        default = signature(type(self)).parameters["lam"].default
+        if self.C is not None and self.lam in (None, default):
             return 1.0 / (float(self.C) * count)
         if self.C is not None or self.lam is None:
             raise OptionError(
