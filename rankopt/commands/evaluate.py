@@ -131,7 +131,7 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 )
 @click.option(
     "--convention",
-    help="default, letor2, letor3, letor4, trec, sklearn, burges.  [default: default; of runs trec]",
+    help="default, letor2, letor3, letor4, trec, sklearn, burges, lightgbm, xgboost.  [default: default; of runs trec]",
 )
 @click.option(
     "--missing",

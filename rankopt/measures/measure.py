@@ -93,8 +93,9 @@ letor4    the script of LETOR 4.0: P@k of a short list divides by k
 trec      trec_eval
 sklearn   `sklearn.metrics.ndcg_score`, `dcg_score`
 burges    RankNet's formula: exponential gain, logarithmic discount from the first position
-lightgbm  nDCG and MAP of LightGBM's log: 1 on a query without relevant documents
-xgboost   nDCG and MAP of XGBoost's log: the same, of scores in single precision
+lightgbm  nDCG of LightGBM's log, and its MAP without a cutoff: 1 on a query without relevant documents. Its map@k
+          divides by min(k, number of relevant documents), AP@k by the number
+xgboost   the same of XGBoost's log, of scores in single precision
 """
 
 

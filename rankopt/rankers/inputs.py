@@ -192,10 +192,10 @@ def as_queries(
             if row is None:
                 raise
             name = getattr(y, "name", None)
-            column = "" if name is None else f", column {name!r}"
+            named = "" if name is None else f", column {name!r}"
             cure = "pass grades as numbers, 0 for irrelevant, such as y.map({'bad': 0, 'good': 1})"
             raise DataError(
-                f"y has {np.asarray(y, dtype=object)[row]!r} in row {row}{column} ({error}); {cure}."
+                f"y has {np.asarray(y, dtype=object)[row]!r} in row {row}{named} ({error}); {cure}."
             ) from None
         check_consistent_length(features, relevance)
     ids = column if qid is None else qid
