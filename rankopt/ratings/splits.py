@@ -77,7 +77,7 @@ def leave_out_split(ratings: Ratings | Any, n: int = 1, seed: int = 0) -> Split:
     DataError if no user is tested.
     """
     ratings = _read(ratings, "leave_out_split")
-    _check(n=n, seed=seed)
+    n, seed = _integers(n=n, seed=seed)
     sizes = np.diff(ratings.bounds)
     tested = sizes > n
     if not tested.any():
