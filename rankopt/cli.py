@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from difflib import get_close_matches
+from typing import Any
 
 import click
 
 from formulations.registry import load
 
 COMMANDS = {
-    "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
+    "train": ("rankopt.commands.train:train", "Train a ranker on a table or a LETOR file, to a proven gap."),
     "cofi": (
         "rankopt.commands.cofi:cofi",
         "Learn from ratings: factors of users and items, compared with item means and popularity.",
     ),
+    "recommend": ("rankopt.commands.cofi:recommend", "List the best items for users, by a model of `rankopt cofi`."),
     "convert": (
         "rankopt.commands.convert:convert",
         "Convert files of any size to a folder that is mapped into memory.",
@@ -28,7 +32,7 @@ COMMANDS = {
     ),
     "verify": (
         "rankopt.commands.verify:verify",
-        "Prove or refute that the linear program of a set of rankings is integral.",
+        "Prove or refute that a linear program (of a set of rankings, MPS, LP) is integral.",
     ),
     "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same problems: compare speed, agreement and failures."),
     "trace": ("rankopt.commands.trace:trace", "Show a trace of recorded problems; check its claims."),
@@ -51,6 +55,13 @@ class Table(click.Group):
         command: click.Command = load(COMMANDS[cmd_name][0])
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            close = get_close_matches(args[0], [*COMMANDS, "--help", "--version"], n=1)
+            cure = f"Did you mean {close[0]!r}?" if close else "`rankopt --help` lists all."
+            ctx.fail(f"No such command {args[0][:40]!r}. {cure}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
@@ -58,12 +69,17 @@ class Table(click.Group):
 
 @click.command(
     cls=Table,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable data or file, 4 unusable model, "
     "5 unusable option or measure, 6 a solver or the workers failed, 130 interrupted.",
 )
 @click.version_option(package_name="rankopt")
 def rankopt() -> None:
-    """Learning to rank as optimization: exact argmax, certified bounds, any solver."""
+    """Learning to rank as optimization: exact argmax, certified bounds, any solver.
+
+    \b
+    rankopt train train.parquet --model model.rankopt --relevance click_grade
+    """
 
 
 def main() -> None:
@@ -79,7 +95,8 @@ def main() -> None:
     from rankopt.fitting import raise_interruptions
 
     try:
-        with raise_interruptions():
+        with raise_interruptions(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning
             code = rankopt.main(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -100,3 +117,12 @@ def main() -> None:
         ):
             code = 6
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Print a warning as errors are printed: in one line, with options as the cure."""
+    from rankopt.commands.options import as_options
+
+    click.echo(f"{category.__name__}: {as_options(str(message))}", err=True)

@@ -68,19 +68,33 @@ def _by_our_names(made: Callable[..., None]) -> Callable[..., None]:
     def initialised(self: Any, *args: Any, **options: Any) -> None:
         for name, cure in self._misnamed.items():
             if name in options and name not in own:
-                raise UnexpectedArgumentError(cure)
+                raise UnexpectedArgumentError(_naming(name, cure))
         made(self, *args, **options)
 
     return initialised
 
 
+def _naming(name: str, cure: str) -> str:
+    """The cure, with the name of the argument."""
+    return cure if name in cure else f"{name} is unknown: {cure}"
+
+
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    own = signature(fit).parameters.keys()
+
     @wraps(fit)
     def fitted(self: Any, *args: Any, **options: Any) -> Any:
         refused = getattr(self, "_refused", {})
-        for name in refused.keys() & options.keys():
-            if options.pop(name) is not None:
-                raise UnexpectedArgumentError(refused[name])
+        for name in options.keys() - own:
+            if name in signature(type(self)).parameters:
+                kind = type(self).__name__
+                raise UnexpectedArgumentError(f"{name} is a parameter of the constructor: {kind}({name}=...).fit(...)")
+            if name in refused and options.pop(name) is not None:
+                raise UnexpectedArgumentError(_naming(name, refused[name]))
+        if len(args) > 2:
+            raise UnexpectedArgumentError(
+                f"fit takes X and y by position; got {len(args)} arguments. Pass the others by name, as in qid=, group="
+            )
         trial = object.__new__(type(self))
         vars(trial).update(vars(self))
         try:

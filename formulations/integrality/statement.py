@@ -87,9 +87,10 @@ def _bare(matrix: csr_array | ArrayLike) -> csr_array:
         except ValueError as error:
             raise InvalidProblemError(f"matrix needs rows of equal length: {error}") from None
         if array.shape == () or array.dtype == object:
-            raise InvalidProblemError(
-                f"expected a problem, a RankingSet or a matrix of integers; got a {type(matrix).__name__}."
-            )
+            kind = type(matrix).__name__
+            rules = hasattr(matrix, "to_ranking_set")  # constraints of any query, without its documents
+            cure = f" Pass the set of one query: {kind}.to_ranking_set(attributes, n)." if rules else ""
+            raise InvalidProblemError(f"expected a problem, a RankingSet or a matrix of integers; got {kind}.{cure}")
     shape, kind, data = array.shape, array.dtype, array.tocoo().data if issparse(array) else array
     if len(shape) != 2 or 0 in shape:
         raise InvalidProblemError(f"matrix must have two dimensions and an entry at least; got shape {shape}.")

@@ -18,6 +18,7 @@ from rankopt.boosting.objective import BoostingData, BoostingMetric, BoostingObj
 from rankopt.boosting.tree_text import text_of
 from rankopt.data.validation import taken
 from rankopt.errors import OptionError
+from rankopt.rankers.run import shown
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
@@ -165,23 +166,12 @@ class _Judged:
 def report_rounds(
     verbose: int, members: int, rounds: int, measure: str, where: str = "on eval_set"
 ) -> Iterator[Report]:
-    """What shows each round in one line; nothing if verbose is 0 or standard error is no terminal. measure, where: what
-    is watched, and on what."""
-    if not verbose:
-        yield lambda round, value: None
-        return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda round, value: None
-        return
-    with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
+    """What shows each round in one line, as `shown` does. measure, where: what is watched, and on what."""
+    with shown(verbose) as progress:
 
         def show(round: int, value: float | None) -> None:
             found = "" if value is None else f": {measure} {value:.4f} {where}"
-            live.update(Text(f"{members} models, round {round} of {rounds}{found}"))
+            for callback in progress:
+                callback(f"{members} models, round {round} of {rounds}{found}", None)
 
         yield show

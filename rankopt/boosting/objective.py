@@ -197,8 +197,8 @@ def boosting_metric(measure: Any = "nDCG@10", *, convention: str | Convention = 
 
     convention: a name of `rankopt.measures.conventions`, or such an object. It defines the value of a query without
     relevant documents: none ("default"), or 0 ("burges", "trec", "letor4"). LightGBM and XGBoost count it as 1 in
-    their own nDCG, which is `Convention(no_relevant=1.0)`. Equal scores count as the mean over their orders; LightGBM's
-    own metric keeps the order of the input.
+    their own nDCG ("lightgbm", "xgboost") and keep the input order of equal scores, which else count as the mean over
+    their orders.
     """
     return BoostingMetric(parse(measure), convention_named(convention))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from formulations.display import CompactReprMixin
 from rankopt.boosting.growth import Growth, grow, lightgbm, report_rounds, table
@@ -141,8 +142,9 @@ class BoostedRanker(Ranker):
 
     Notes
     -----
-    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each; with eval_set
-    `best_score_`, and `evals_result_`, the measure after each round.
+    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each, and
+    `feature_importances_`; with eval_set `best_score_`, `best_iteration_`, and `evals_result_`, the measure after each
+    round.
     Needs `pip install 'rankopt[boosting]'`; raises OptionError if it is missing.
     """
 
@@ -235,6 +237,22 @@ class BoostedRanker(Ranker):
             self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
         if interrupted:
             warn_interrupted("trees")
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """(d,) the share of each feature in the gain of all splits; 0 for all if no tree has a split."""
+        check_is_fitted(self)
+        gains = np.zeros(self.n_features_in_)
+        for booster in Forest(self.estimators_).boosters:
+            gains += booster.feature_importance("gain")
+        return gains / (gains.sum() or 1.0)
+
+    @property
+    def best_iteration_(self) -> int:
+        """The number of trees of each member that was best on eval_set."""
+        if not hasattr(self, "evals_result_"):
+            raise AttributeError("best_iteration_ needs an evaluation; call fit(..., eval_set=(X, y), eval_qid=qid)")
+        return self.n_rounds_
 
     def _growth(self, judged: bool) -> Growth:
         rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else int(self.n_estimators)

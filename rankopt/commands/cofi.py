@@ -1,16 +1,27 @@
-"""`rankopt cofi`: train on ratings, compare with baselines on held-out ratings, report the cost of a quota."""
+"""`rankopt cofi`: train on ratings, compare with baselines on held-out ratings, report the cost of a quota.
+`rankopt recommend`: the best items for users, by such a model."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.input_output import OutputPath, as_given, as_json, json_option, report_option, table, write_report
-from rankopt.commands.options import EstimatorCommand, given_options
-from rankopt.errors import OptionError
+from rankopt.commands.input_output import as_given, as_json, table, write_output, write_report
+from rankopt.commands.options import (
+    Command,
+    EstimatorCommand,
+    OutputPath,
+    cures_as_options,
+    given_options,
+    json_option,
+    rating_options,
+    report_option,
+)
+from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from formulations.solving.sensitivity import SensitivityCurve
@@ -24,11 +35,15 @@ USERS = 25  # number of users, evenly spaced, for whom the cost of a quota is co
 
 @click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
 @click.argument("train_file", metavar="[TRAIN]", required=False, type=click.Path(exists=True))
+@rating_options
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Test ratings.")
 @click.option(
-    "--hold-out", type=click.IntRange(1), metavar="N",
-    help="Instead of --test: N ratings of every user to train, the others to test (weak generalisation), drawn by "
-    "--random-state.",
+    "--test-per-user", type=click.IntRange(1), metavar="N",
+    help="Instead of --test: N ratings of every user to test, the others to train, drawn by --random-state.",
+)  # fmt: skip
+@click.option(
+    "--train-per-user", type=click.IntRange(1), metavar="N",
+    help="Instead of --test: N ratings of every user to train, the others to test (weak generalization).",
 )  # fmt: skip
 @click.option("--items", "items_file", type=click.Path(exists=True), help="Titles and genres: u.item, movies.dat.")
 @click.option("--model", type=OutputPath(), help="File of the model.")
@@ -38,47 +53,62 @@ USERS = 25  # number of users, evenly spaced, for whom the cost of a quota is co
 def cofi(
     train_file: str | None,
     test_file: str | None,
-    hold_out: int | None,
+    test_per_user: int | None,
+    train_per_user: int | None,
     items_file: str | None,
     model: str | None,
     by: str | None,
     report: str | None,
     json_: bool,
+    user: str | None,
+    item: str | None,
+    rating: str | None,
     **_options: Any,
 ) -> None:
-    """Learn from the ratings of the file TRAIN (u.data, ratings.dat, any CSV with a header, parquet; or a folder of
-    MovieLens), by default from a bundled synthetic sample.
+    """Learn factors of users and items from the ratings in TRAIN.
 
-    With --test or --hold-out every measure is printed next to item means and popularity, among the rated items and
-    among all items: a method that is good on one is often bad on the other. Ctrl-C ends training, saves the best
-    factors so far and exits with 130.
+    \b
+    rankopt cofi ratings.csv --user customer_id --item sku --rating stars --test-per-user 5
+
+    TRAIN is u.data, ratings.dat, a CSV with a header, parquet, or a folder of MovieLens; by default a bundled synthetic
+    sample.
+
+    With --test, --test-per-user or --train-per-user every measure is printed next to item means and popularity, among
+    the rated items and among all items: a method that is good on one is often bad on the other. Ctrl-C ends training,
+    saves the best factors so far and exits with 130.
     """
-    if test_file is not None and hold_out is not None:
-        raise click.UsageError("--test and --hold-out exclude each other; give one of them")
-    for option, value in (("--test", test_file), ("--items", items_file)):
+    parts = {"--test": test_file, "--test-per-user": test_per_user, "--train-per-user": train_per_user}
+    chosen = [option for option, value in parts.items() if value is not None]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} exclude each other; give one of them")
+    columns = {"user": user, "item": item, "rating": rating}
+    named = {f"--{role}": name for role, name in columns.items()}
+    for option, value in (("--test", test_file), ("--items", items_file), *named.items()):
         if train_file is None and value is not None:
             raise click.UsageError(f"{option} needs the file TRAIN and cannot be used with the sample; give TRAIN too")
     if by is not None and report is None:
         raise click.UsageError("--quota-attribute needs --report FILE, which shows the cost")
     from rankopt.rankers import CofiRanker
-    from rankopt.ratings import given_split, load_ratings_sample, read_ratings, weak_split
+    from rankopt.ratings import given_split, leave_out_split, load_ratings_sample, weak_split
 
     options = given_options(click.get_current_context(), "CofiRanker")
     ranker = CofiRanker(**options, verbose=int(not json_))
     if train_file is None:
         ratings = load_ratings_sample()
-        hold_out = 10 if hold_out is None else hold_out
+        train_per_user = 10 if not chosen else train_per_user
     else:
-        ratings = read_ratings(train_file, items=items_file)
+        ratings = _read(train_file, items_file, columns)
     if by is not None and by not in ratings.attributes:
         known = ", ".join(ratings.attributes) or "none; name a file of them by --items"
         raise OptionError(f"--quota-attribute must be an attribute of the items ({known}); got {by!r}.")
     by = "genre" if by is None else by
     split = None
     if test_file is not None:
-        split = given_split(ratings, read_ratings(test_file, items=items_file))
-    elif hold_out is not None:
-        split = weak_split(ratings, hold_out, options.get("random_state", 0))
+        split = given_split(ratings, _read(test_file, items_file, columns))
+    elif train_per_user is not None:
+        split = weak_split(ratings, train_per_user, options.get("random_state", 0))
+    elif test_per_user is not None:
+        split = leave_out_split(ratings, test_per_user, options.get("random_state", 0))
     began = perf_counter()
     ranker = _fit(ranker, ratings if split is None else split.train)
     seconds = perf_counter() - began
@@ -86,7 +116,7 @@ def cofi(
         ranker.save(model)
     accuracy = [] if split is None else _accuracy(ranker, split, str(ranker.measure))
     prices = _quota_sensitivity(ranker, by) if report is not None else None
-    parted = "" if split is None or hold_out is None else _split_text(ratings, split)
+    parted = "" if split is None or test_file is not None else _split_text(ratings, split)
     _print_result(ranker, accuracy, seconds, model, parted, json_)
     if report is not None:
         from rankopt.report.cofi_page import page_of_cofi
@@ -96,6 +126,18 @@ def cofi(
         write_report(report, page_of_cofi(ranker, accuracy, prices, by, name, as_given()))
     if ranker.certificate_.stop == "interrupted from the keyboard":
         raise KeyboardInterrupt  # with the exit code of one, when the best factors so far are saved and shown
+
+
+def _read(path: str, items: str | None, columns: dict[str, str | None]) -> Ratings:
+    """The ratings of a file. Prints which columns are used for what on standard error."""
+    from rankopt.ratings.reading import rating_columns, read_ratings
+
+    with cures_as_options():
+        ratings, names = read_ratings(path, items=items, **columns), rating_columns(path, **columns)
+    if names is not None:
+        used = ", ".join(f"{role}: {name}" for role, name in zip(columns, names, strict=True))
+        click.echo(f"read {path}; {used}", err=True)
+    return ratings
 
 
 def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
@@ -205,3 +247,49 @@ def _print_result(
         click.echo(f"\n{parted}.")
     if model is not None:
         click.echo(f"wrote {model}")
+
+
+@click.command(cls=Command)
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option("--users", multiple=True, metavar="ID", help="A user; repeatable.  [default: all]")
+@click.option("--k", type=click.IntRange(1), default=10, show_default=True, help="Number of items per user.")
+@click.option("--popularity", type=float, default=0.0, show_default=True,
+              help="c of c log(1 + number of ratings), added to the score of an item.")  # fmt: skip
+@click.option("--output", type=OutputPath(dash=True), help="CSV file of the lists, - for standard output, not a table.")
+@json_option
+def recommend(
+    model: str, users: tuple[str, ...], k: int, popularity: float, output: str | None, json_: bool
+) -> None:  # fmt: skip
+    """Recommend to each user the best items that the user has not rated.
+
+    \b
+    rankopt recommend model.rankopt --users 17 --k 5
+
+    MODEL is a model of `rankopt cofi --model`. Columns of the output: user, rank, item, score, and the title if known.
+    """
+    from rankopt.rankers import load_model
+
+    if json_ and output is not None:
+        raise click.UsageError("--json and --output exclude each other; give one of them")
+    ranker = load_model(model)
+    if not hasattr(ranker, "recommend"):
+        raise click.UsageError(f"{model} ranks documents and recommends no items; use rankopt rank {model} DATA")
+    is_number = ranker.user_ids_.dtype.kind in "iu"
+    ids = [int(one) if is_number and re.fullmatch(r"-?\d{1,18}", one) else one for one in users]
+    known = ranker.user_ids_.tolist()
+    unknown = next((one for one in ids if one not in known), None)
+    if unknown is not None:
+        raise DataError(
+            f"{model} has no user {unknown!r}; its {len(known)} users are {', '.join(map(str, known[:5]))} ..."
+        )
+    lists = ranker.recommend(ids or None, k, popularity=popularity).to_frame()
+    titles = ranker.item_attributes_.get("title")
+    if titles is not None:
+        lists["title"] = lists["item"].map(dict(zip(ranker.item_ids_.tolist(), titles, strict=True)))
+    if json_:
+        as_json({"model": model, "recommendations": lists.to_dict("records")})
+    elif output is not None:
+        write_output(output, lists.to_csv(index=False).encode())
+    else:
+        lists["score"] = lists["score"].map("{:.4f}".format)
+        table(list(lists.columns), lists.to_numpy().tolist())

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, unjudged_option, waiting
+from rankopt.commands.input_output import as_json, queries_at, waiting
+from rankopt.commands.options import Columns, Command, OutputPath, column_options, json_option, unjudged_option
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True))
+@column_options
 @click.option("--output", type=OutputPath(folder=True), help="The folder to write; it must not exist yet.")
 @click.option("--float32", is_flag=True, help="Store features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Store features as a sparse matrix: only the values in the files.")
-@click.option("--features", type=click.IntRange(1), help="Number of features [that of the first block].")
+@click.option(
+    "--n-features", type=click.IntRange(1), help="Number of features of LETOR files [that of the first block]."
+)
 @unjudged_option
 @click.option("--verify", is_flag=True, help="Write nothing: compare the stored folders FILE with their checksums.")
 @json_option
@@ -28,12 +32,16 @@ def convert(
     output: str | None,
     float32: bool,
     sparse: bool,
-    features: int | None,
+    n_features: int | None,
     unjudged: float | None,
     verify: bool,
     json_: bool,
+    columns: Columns,
 ) -> None:
     """Store LETOR / SVMlight FILEs or tables (parquet, CSV), one after the other, as a folder of queries.
+
+    \b
+    rankopt convert part1.parquet part2.parquet --output stored
 
     Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
     folder where they take a file, and map its features into memory instead of reading them.
@@ -42,9 +50,9 @@ def convert(
     them too, except for features of more than 64 MiB.
     """
     if verify:
-        others = {"--output": output, "--features": features, "--unjudged-grade": unjudged}
+        others = {"--output": output, "--n-features": n_features, "--unjudged-grade": unjudged}
         excluded = [name for name, value in others.items() if value is not None]
-        excluded += ["--float32"] * float32 + ["--sparse"] * sparse
+        excluded += ["--float32"] * float32 + ["--sparse"] * sparse + columns.options
         if excluded:
             raise click.UsageError(f"--verify writes nothing; leave out {', '.join(excluded)}")
         _verify(files, json_)
@@ -56,14 +64,17 @@ def convert(
         raise click.UsageError(f"File '{folder}' is a directory; --verify checks a stored one")
     from rankopt.data.stored_folder import open_queries, save_queries
     from rankopt.data.svmlight.reader import read_svmlight_blocks
-    from rankopt.data.tables import is_table, read_table
+    from rankopt.data.tables import is_table
 
     def parts() -> Iterator[Queries]:
-        width = features
+        width, names = n_features, None
         for file in files:
             if is_table(file):
-                yield _table(read_table(file, unjudged=unjudged), float32, sparse)
+                part = queries_at(file, unjudged, columns=columns, features=names)
+                names = part.feature_names
+                yield _table(part, float32, sparse)
                 continue
+            columns.check_unused(f"{file} is no table (parquet, CSV, Feather)")
             for part in read_svmlight_blocks(
                 file, unjudged=unjudged, dtype="float32" if float32 else "float64", sparse=sparse, n_features=width
             ):

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.input_output import (
-    OutputPath,
-    as_given,
-    as_json,
-    json_option,
-    report_option,
-    table,
-    waiting,
-    write_report,
-)
+from rankopt.commands.input_output import as_given, as_json, table, waiting, write_report
+from rankopt.commands.options import Command, OutputPath, json_option, report_option
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -34,7 +26,7 @@ ARGMAX = ("exact", "scipy", "ortools", "highs")
 MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--output", default="rankopt-demo", show_default=True, type=OutputPath(folder=True, made=True),
     help="Folder of the results.",
@@ -42,7 +34,11 @@ MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 @report_option
 @json_option
 def demo(output: str, report: str | None, json_: bool) -> None:
-    """Train on two bundled datasets, compare rankers, show the gap closing, and swap solvers."""
+    """Train on two bundled datasets, compare rankers, show the gap closing, and swap solvers.
+
+    \b
+    rankopt demo --report demo.html
+    """
     from rankopt.data import load_sample
 
     began = perf_counter()

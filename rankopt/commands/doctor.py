@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from rankopt.commands.input_output import as_json, json_option, table, waiting
+from rankopt.commands.input_output import as_json, table, waiting
+from rankopt.commands.options import Command, json_option
 
 PACKAGES = (
     "rankopt", "numpy", "scipy", "cvxpy", "ortools", "highspy", "networkx", "scikit-learn", "numba", "qpsolvers",
@@ -16,10 +17,14 @@ PACKAGES = (
 )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=Command)
 @json_option
 def doctor(json_: bool) -> None:
-    """Show versions, and solve small problems with every installed solver in one process."""
+    """Show versions, and solve small problems with every installed solver in one process.
+
+    \b
+    rankopt doctor
+    """
     from formulations.solvers import installed_version
 
     versions = {"python": sys.version.split()[0]} | {name: installed_version(name) for name in PACKAGES}
@@ -70,10 +75,16 @@ def _try_solvers() -> list[dict[str, Any]]:
     return rows
 
 
-@click.command("compile")
+@click.command("compile", cls=Command)
 @json_option
 def compile_kernels(json_: bool) -> None:
-    """Compile all kernels and print the cache directory. Small problems run without compiled kernels."""
+    """Compile all kernels and print the cache directory.
+
+    \b
+    rankopt compile
+
+    Small problems run without compiled kernels.
+    """
     from formulations.compiled import folder, kernels_of
 
     began = perf_counter()

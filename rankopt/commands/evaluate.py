@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 from click.core import ParameterSource
 
-from rankopt.commands.input_output import as_json, json_option, model_and_queries, queries_at, table
+from rankopt.commands.input_output import as_json, model_and_queries, queries_at, table
+from rankopt.commands.options import Columns, Command, column_options, json_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,8 +114,9 @@ def _coverage_lines(lacks: Mapping[str, Mapping[str, int]], queries: int, missin
 MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="DATA | RUN...", type=click.Path(exists=True))
+@column_options
 @click.option("--qrels", type=click.Path(exists=True, dir_okay=False), help="Judgments; the files are then TREC runs.")
 @click.option(
     "--scores", multiple=True, type=click.Path(exists=True, dir_okay=False), help="Scores; repeat to compare."
@@ -129,7 +131,7 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 )
 @click.option(
     "--convention",
-    help="default, letor2, letor3, letor4, trec, sklearn, burges.  [default: default; of runs trec]",
+    help="default, letor2, letor3, letor4, trec, sklearn, burges, lightgbm, xgboost.  [default: default; of runs trec]",
 )
 @click.option(
     "--missing",
@@ -168,8 +170,12 @@ def evaluate(
     interval: str,
     unjudged: float | None,
     json_: bool,
+    columns: Columns,
 ) -> None:
     """Measure the rankings of DATA by score files or models; with --qrels, measure RUNs in TREC's format.
+
+    \b
+    rankopt evaluate test.parquet --model model.rankopt
 
     With several, each is compared with the first by a paired test over queries; p of runs is corrected by Holm.
     """
@@ -177,6 +183,7 @@ def evaluate(
     from rankopt.measures.measure import convention_named
 
     if qrels is not None:
+        columns.check_unused("runs have none")
         if scores or model:
             raise click.UsageError("--qrels is for runs, which have their own scores: leave --scores and --model out")
         if len(set(files)) < len(files):
@@ -203,9 +210,13 @@ def evaluate(
         [parse(text) for text in measure or MEASURES_EVALUATE],
         convention_named("default" if convention is None else convention),
     )
-    queries = queries_at(data, unjudged=unjudged)
-    runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
-    runs |= {path: _predict(path, data, unjudged) for path in model}
+    predicted: dict[str, NDArray[np.float64]] = {}
+    queries = queries_at(data, unjudged, columns=columns) if scores else None
+    for path in model:
+        ranker, queries = model_and_queries(path, data, unjudged, columns, graded=True)
+        predicted[path] = ranker.predict(queries)
+    assert queries is not None
+    runs = {path: _read_scores(path, queries) for path in scores} | predicted
     found = {path: measured(queries, run, wanted, convention=rules) for path, run in runs.items()}
     first, *others = found
     pairs = {
@@ -243,13 +254,6 @@ def _check_alone(files: tuple[str, ...]) -> None:
     for name in ("missing", "test", "interval"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name} is for runs: give --qrels FILE, or leave it out")
-
-
-def _predict(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
-    """Scores of the model at `path`."""
-    ranker, queries = model_and_queries(path, data, unjudged)
-    scores: NDArray[np.float64] = ranker.predict(queries)
-    return scores
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.input_output import (
-    as_given,
-    as_json,
-    check_attributes,
-    json_option,
-    model_and_queries,
-    report_option,
-    table,
-    unjudged_option,
-    write_report,
-)
+from rankopt.commands.input_output import as_given, as_json, check_attributes, model_and_queries, table, write_report
+from rankopt.commands.options import Columns, Command, column_options, json_option, report_option, unjudged_option
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -28,9 +19,10 @@ if TYPE_CHECKING:
 LISTED = 10  # features that the text lists; the page has more
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
+@column_options
 @click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
 @click.option("--measure", help="Of regret and bounds  [default: the model's].")
 @click.option("--queries", "count", type=click.IntRange(1), default=10, show_default=True,
@@ -47,16 +39,19 @@ def explain(
     unjudged: float | None,
     report: str | None,
     json_: bool,
+    columns: Columns,
 ) -> None:
-    """Why MODEL ranks the documents of DATA as it does: the regret of each query and the bound of training on it, and
-    how much each feature changes the scores.
+    """Explain how MODEL ranks DATA: the regret of each query, its bound, and the effect of each feature.
+
+    \b
+    rankopt explain model.rankopt test.parquet --report explain.html
 
     Features are numbered as in the file where they have no names.
     """
     from rankopt.errors import OptionError
     from rankopt.rankers.inputs import normalised
 
-    ranker, queries = model_and_queries(model, data, unjudged, attributes)
+    ranker, queries = model_and_queries(model, data, unjudged, columns, attributes, graded=True)
     check_attributes(queries, getattr(ranker, "constraints", None))
     try:
         found = ranker.bound_tightness(queries, measure=measure)

@@ -1,47 +1,42 @@
-"""Input and output of the commands: text tables, JSON, HTML reports, data files and output paths.
-
-Output paths are checked before the work begins, so that no run ends at a path that cannot be written.
-"""
+"""Input and output of the commands: text tables, JSON, HTML reports and data files."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from rankopt.commands.options import Columns, cures_as_options
 from rankopt.errors import DataError
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-def queries_at(path: str, unjudged: float | None = None, n_features: int | None = None, ranker: Any = None) -> Queries:
+def queries_at(
+    path: str, unjudged: float | None = None, n_features: int | None = None, columns: Columns | None = None,
+    features: Sequence[str] | None = None, graded: bool = True,
+) -> Queries:  # fmt: skip
     """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file.
 
-    ranker: its features are read from a table, by name if it knows names; grades are then optional."""
-    from rankopt.data.tables import find_column, is_table, queries_of_frame, read_table, table_at
+    columns: of a table; prints on standard error which are used for what. features: columns of a table that are the
+    features unless `columns` names others. graded: whether grades are required."""
+    from rankopt.data.tables import is_table
 
-    if is_table(path) and ranker is None:
-        try:
-            return _as_wide(read_table(path, unjudged=unjudged), path, n_features)
-        except DataError as error:
-            cure = "rename the column of grades to 'relevance'"
-            raise DataError(re.sub("pass relevance='.*", cure, str(error))) from error
+    columns = columns or Columns()
     if is_table(path):
-        table, names = table_at(path), getattr(ranker, "feature_names_in_", None)
-        relevance = find_column("relevance", None, [str(name) for name in table.column_names], path)
-        features = None if names is None else [str(name) for name in names]
-        queries = queries_of_frame(table, path, None, relevance, None, features, None, unjudged)
-        return _as_wide(queries, path, n_features)
+        with cures_as_options():
+            return _as_wide(_queries_of_table(path, unjudged, columns, features, graded), path, n_features)
+    columns.check_unused(f"{path} is no table (parquet, CSV, Feather)")
     if not Path(path).is_dir():
         from rankopt.data.svmlight.reader import read_svmlight
 
@@ -49,6 +44,27 @@ def queries_at(path: str, unjudged: float | None = None, n_features: int | None 
     from rankopt.data.stored_folder import open_queries
 
     return _as_wide(open_queries(path), path, n_features)
+
+
+def _queries_of_table(
+    path: str, unjudged: float | None, columns: Columns, features: Sequence[str] | None, graded: bool
+) -> Queries:
+    from rankopt.data.tables import find_column, queries_of_frame, table_at
+
+    table = table_at(path)
+    table = table.drop_columns(columns.listed("drop", table.column_names, path))
+    names = list(table.column_names)
+    wanted = {role: getattr(columns, role) for role in ("qid", "relevance", "document")}
+    if no_grades := wanted["relevance"] == "none" and "none" not in names:
+        wanted["relevance"] = None
+    roles = {role: find_column(role, name, names, path) for role, name in wanted.items()}
+    grades = None if no_grades else roles["relevance"] or ("auto" if graded else None)
+    features = columns.listed("features", names, path) or features
+    queries = queries_of_frame(table, path, roles["qid"], grades, roles["document"], features, None, unjudged)
+    used = {**roles, "relevance": grades, "features": queries.n_features}
+    shown = ", ".join(f"{role}: {name or 'none'}" for role, name in used.items())
+    click.echo(f"read {path}; {shown}", err=True)
+    return queries
 
 
 def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:
@@ -61,14 +77,18 @@ def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:
 
 
 def model_and_queries(
-    model: str, data: str, unjudged: float | None, attributes: str | None = None
+    model: str, data: str, unjudged: float | None, columns: Columns, attributes: str | None = None, graded: bool = False
 ) -> tuple[Any, Queries]:
     """A saved model, and queries with its features. attributes: a CSV file of further attributes of the documents."""
     from rankopt.data import read_attributes
     from rankopt.rankers import load_model
 
     ranker = load_model(model)
-    queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_, ranker=ranker)
+    if hasattr(ranker, "recommend"):
+        raise click.UsageError(f"{model} recommends items to users and ranks no queries; use rankopt recommend {model}")
+    names = getattr(ranker, "feature_names_in_", None)
+    features = None if names is None else [str(name) for name in names]
+    queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded)
     return ranker, queries if attributes is None else read_attributes(attributes, queries)
 
 
@@ -79,67 +99,11 @@ def check_attributes(queries: Queries, constraints: Any) -> None:
         raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
 
 
-class OutputPath(click.Path):
-    """A parameter type: a file (or folder) that can be written; else a usage error.
-
-    made: whether missing parent folders are created. dash: whether "-", standard output, is allowed.
-    """
-
-    def __init__(self, *, folder: bool = False, made: bool = False, dash: bool = False) -> None:
-        super().__init__(file_okay=not folder, dir_okay=folder, allow_dash=dash)
-        self.made = made
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
-        if not (path == "-" and self.allow_dash):
-            try:
-                reason = self._why_not_writable(os.fsdecode(path))
-            except OSError as error:
-                reason = f"{str(path)[:60]!r}: {error.strerror}; choose another path"
-            if reason is not None:
-                self.fail(reason, param, ctx)
-        return path
-
-    def _why_not_writable(self, path: str) -> str | None:
-        """The reason why the path cannot be written; None if it can. OSError for names that the system refuses."""
-        if not path:
-            return "the name is empty; give a path"
-        target = Path(path)
-        if not _present(target):
-            target = target.parent
-            while not _present(target) and self.made:
-                target = target.parent
-            if not _present(target):
-                return f"{path!r}: there is no folder '{target}'; make it first, or choose another"
-            if not target.is_dir():
-                return f"{path!r}: '{target}' is a file, not a folder; choose another path"
-        if not os.access(target, os.W_OK):
-            return f"{path!r}: '{target}' cannot be written to; choose another path"
-        return None
-
-
-def _present(target: Path) -> bool:
-    try:
-        target.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
 def write_output(path: str, content: bytes) -> None:
     """Write a file atomically; write directly to "-" (standard output), a device or a pipe."""
     replaced = path != "-" and (Path(path).is_file() or not Path(path).exists())
     with click.open_file(path, "wb", atomic=replaced) as file:
         file.write(content)
-
-
-json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
-report_option = click.option("--report", metavar="FILE", type=OutputPath(made=True), help="Also write an HTML report.")
-
-
-unjudged_option = click.option(
-    "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label."
-)
 
 
 def as_json(record: dict[str, Any]) -> None:
@@ -199,16 +163,30 @@ def write_report(path: str, page: str) -> None:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """Show a status line on a terminal; nothing in a pipe."""
+def waiting(text: str) -> Iterator[Callable[[str], None]]:
+    """Show a status line on a terminal, else print it every ten seconds. Yields a function that changes the text."""
     from rich.console import Console
 
+    from rankopt.rankers.run import PERIOD
+
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
+    if console.is_terminal:
+        with console.status(text) as status:
+            yield status.update
         return
-    with console.status(text):
-        yield
+    began, over, latest = perf_counter(), Event(), [text]
+
+    def report() -> None:
+        while not over.wait(PERIOD):
+            click.echo(f"{latest[0]} ({perf_counter() - began:.0f} s)", err=True)
+
+    thread = Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield lambda changed: latest.__setitem__(0, changed)
+    finally:
+        over.set()
+        thread.join()
 
 
 def _number(text: object) -> bool:

@@ -1,20 +1,78 @@
-"""Command options generated from the parameters of an estimator, and the table of rankers of `rankopt train`."""
+"""Command options: the columns of tables, the parameters of an estimator, and the groups in which help lists them."""
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache, wraps
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from formulations.registry import load
-from rankopt.commands.input_output import OutputPath
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
+
+
+class OutputPath(click.Path):
+    """A parameter type: a file (or folder) that can be written; else a usage error before the work begins.
+
+    made: whether missing parent folders are created. dash: whether "-", standard output, is allowed.
+    """
+
+    def __init__(self, *, folder: bool = False, made: bool = False, dash: bool = False) -> None:
+        super().__init__(file_okay=not folder, dir_okay=folder, allow_dash=dash)
+        self.made = made
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if not (path == "-" and self.allow_dash):
+            try:
+                reason = self._why_not_writable(os.fsdecode(path))
+            except OSError as error:
+                reason = f"{str(path)[:60]!r}: {error.strerror}; choose another path"
+            if reason is not None:
+                self.fail(reason, param, ctx)
+        return path
+
+    def _why_not_writable(self, path: str) -> str | None:
+        """The reason why the path cannot be written; None if it can. OSError for names that the system refuses."""
+        if not path:
+            return "the name is empty; give a path"
+        target = Path(path)
+        if not _present(target):
+            target = target.parent
+            while not _present(target) and self.made:
+                target = target.parent
+            if not _present(target):
+                return f"{path!r}: there is no folder '{target}'; make it first, or choose another"
+            if not target.is_dir():
+                return f"{path!r}: '{target}' is a file, not a folder; choose another path"
+        if not os.access(target, os.W_OK):
+            return f"{path!r}: '{target}' cannot be written to; choose another path"
+        return None
+
+
+def _present(target: Path) -> bool:
+    try:
+        target.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
+report_option = click.option("--report", metavar="FILE", type=OutputPath(made=True), help="Also write an HTML report.")
+unjudged_option = click.option(
+    "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label."
+)
+
 
 RANKERS = {
     "margin": "LargeMarginRanker",
@@ -48,6 +106,97 @@ EXTRA = {
     ],
 }  # fmt: skip
 """Parameters that need options of another form."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, by name; None for the usual names. features, drop: empty for the usual choice."""
+
+    qid: str | None = None
+    relevance: str | None = None
+    document: str | None = None
+    features: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Columns:
+        """The columns of a stored training. Raises ValueError for values that are no names."""
+        values: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in stored.items()}
+        found = cls(**values)
+        single, lists = (found.qid, found.relevance, found.document), (found.features, found.drop)
+        if not (all(isinstance(one, str | None) for one in single) and all(isinstance(one, tuple) for one in lists)
+                and all(isinstance(word, str) for one in lists for word in one)):  # fmt: skip
+            raise ValueError("columns are no names")
+        return found
+
+    @property
+    def options(self) -> list[str]:
+        """The options that were passed."""
+        return [f"--{one.name}" for one in fields(self) if getattr(self, one.name) not in (None, ())]
+
+    def check_unused(self, reason: str) -> None:
+        """Raise a usage error if an option was passed."""
+        if self.options:
+            raise click.UsageError(f"{self.options[0]} names a column of a table, but {reason}; leave it out")
+
+    def listed(self, role: str, known: Sequence[str], table: str) -> list[str]:
+        """The columns of `--features` or `--drop`. Raises DataError for an unknown one."""
+        words = [word for text in getattr(self, role) for word in ([text] if text in known else text.split(","))]
+        unknown = [word for word in words if word not in known]
+        if unknown:
+            raise DataError(f"--{role}: {table} has no column {unknown[0]!r}; it has {', '.join(known[:12])}")
+        return words
+
+
+def column_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of the columns of tables; it receives them as `columns`."""
+
+    @wraps(command)
+    def called(*args: Any, **options: Any) -> None:
+        columns = Columns(**{one.name: options.pop(one.name) for one in fields(Columns)})
+        command(*args, columns=columns, **options)
+
+    for names, more in (
+        ("--drop", {"multiple": True, "help": "Columns of a table that are not read, likewise."}),
+        ("--features", {"multiple": True, "help": "Columns of features, A,B,C; repeatable.  [default: other numeric]"}),
+        ("--document", {"help": "Column of document ids.  [default: docid, doc_id, ...]"}),
+        ("--relevance", {"help": "Column of grades, or none.  [default: relevance, label, ...]"}),
+        ("--qid", {"help": "Column of query ids.  [default: qid, query_id, ...]"}),
+    ):  # fmt: skip
+        called = click.option(names, metavar="COLUMN", **more)(called)
+    return called
+
+
+def rating_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of the columns of ratings."""
+    for role in ("rating", "item", "user"):
+        text = f"Column of {role}s in a file with a header.  [default: {role}, ...]"
+        command = click.option(f"--{role}", metavar="COLUMN", help=text)(command)
+    return command
+
+
+def as_options(message: str) -> str:
+    """The message with the cures of Python as command-line options."""
+    role = "qid|relevance|document|user|item|rating"
+    for python, option in (
+        (r"or name the columns that are attributes: attributes=\[\.\.\.\]", "or drop it: --drop COLUMN"),
+        (", or relevance=None if the table has no grades", ""),
+        (rf"\b({role})='(\.\.\.|its name)'", r"--\1 COLUMN"),
+        (rf"\b({role})='([^']*)'", r"--\1 \2"),
+        (rf"\b({role})=(?=[, .;]|$)", r"--\1"),
+        (r"features=\[\.\.\.\]", "--features A,B,C"),
+    ):
+        message = re.sub(python, option, message)
+    return message
+
+
+@contextmanager
+def cures_as_options() -> Iterator[None]:
+    """DataErrors about columns name options as the cure."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(as_options(str(error))) from error
 
 
 class Value(click.ParamType[Any]):
@@ -149,7 +298,56 @@ def _first_sentence(text: str) -> str:
     return f"{first}{sentence[1:]}".removesuffix(".") + "."
 
 
-class EstimatorCommand(click.Command):
+GROUPS = {
+    "Data": "qid relevance document features drop user item rating validate unjudged attributes test_file items_file "
+    "test_per_user train_per_user users qrels scores n_features sparse float32",
+    "Model": "model ranker measure map_ bound lam convention k at_most at_least exactly on_infeasible "
+    "popularity sweeps",
+    "Solver": "argmax_solvers master_solvers methods effort seed tolerance",
+    "Run": "",
+}
+"""Group of the help → options of the commands; those of estimators are in the group of the docstring, others in Run."""
+
+
+def parameter_groups(estimator: str) -> dict[str, str]:
+    """The group of each parameter in the docstring of the class."""
+    found: dict[str, str] = {}
+    group = "Model"
+    for line in (inspect.getdoc(estimator_class(estimator)) or "").splitlines():
+        heading, entry = re.fullmatch(r"\*\*(.+)\*\*", line), re.match(r"(\w+(?:, \w+)*) : ", line)
+        if heading is not None:
+            group = heading[1] if heading[1] in GROUPS else "Model"
+        elif entry is not None:
+            found |= dict.fromkeys(entry[1].split(", "), group)
+    return found
+
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class Command(click.Command):
+    """A command whose help lists the options by groups."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, context_settings=HELP, **more)
+
+    def groups(self, ctx: click.Context) -> dict[str, str]:
+        """Name of an option → its group, Run if it is missing."""
+        return {name: group for group, names in GROUPS.items() for name in names.split()}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups, lines = self.groups(ctx), {group: list[tuple[str, str]]() for group in GROUPS}
+        for option in self.get_params(ctx):
+            line = option.get_help_record(ctx)
+            if line is not None:
+                lines[groups.get(str(option.name), "Run")].append(line)
+        for group, own in lines.items():
+            if own:
+                with formatter.section(group):
+                    formatter.write_dl(own)
+
+
+class EstimatorCommand(Command):
     """A command whose options include the parameters of an estimator.
 
     estimator: its name in `rankopt.rankers`; None if `--ranker` chooses it. without: options that the command lacks.
@@ -186,6 +384,9 @@ class EstimatorCommand(click.Command):
             if option is None:
                 raise
             raise OptionError(f"{option.opts[0]}{message}") from error
+
+    def groups(self, ctx: click.Context) -> dict[str, str]:
+        return parameter_groups(self._estimator(ctx)) | super().groups(ctx)
 
     def _estimator(self, ctx: click.Context) -> str:
         return self.estimator or RANKERS[ctx.meta.get(__name__, "margin")]

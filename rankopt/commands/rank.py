@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankopt.commands.input_output import (
-    OutputPath,
-    as_json,
-    check_attributes,
-    json_option,
-    model_and_queries,
-    unjudged_option,
-    write_output,
-)
+from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, write_output
+from rankopt.commands.options import Columns, Command, OutputPath, column_options, json_option, unjudged_option
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -27,9 +20,10 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 """COUNT:ATTRIBUTE, COUNT:ATTRIBUTE=VALUE, either with @P for the first P positions."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
+@column_options
 @click.option("--k", type=click.IntRange(1), help="Number of documents per query; required with quotas [all].")
 @click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
 @click.option(
@@ -71,9 +65,14 @@ def rank(
     scores: str | None,
     output: str,
     json_: bool,
+    columns: Columns,
 ) -> None:
-    """Rank each query of DATA by MODEL, optimally under quotas. Columns: query, rank, document, score.
+    """Rank each query of DATA by MODEL, optimally under quotas.
 
+    \b
+    rankopt rank model.rankopt test.parquet --k 10 --at-most 1:site
+
+    Columns of the output: query, rank, document, score.
     Without quotas, the constraints that the model was trained under apply.
     """
     quotas = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
@@ -85,7 +84,7 @@ def rank(
         raise click.UsageError("--format trec and --json exclude each other; give one of them")
     from rankopt.errors import DataError
 
-    ranker, queries = model_and_queries(model, data, 0, attributes)
+    ranker, queries = model_and_queries(model, data, 0, columns, attributes)
     admissible = _admissible(queries, k or 1, quotas, on_infeasible) if any(quotas.values()) else None
     check_attributes(queries, admissible or getattr(ranker, "constraints", None))
     try:
@@ -177,17 +176,22 @@ def _convert_value(queries: Queries, name: str, value: str) -> Any:
         raise click.UsageError(f"the attribute {name!r} holds numbers; got {value!r}; give a number") from None
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
+@column_options
 @click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - for standard output.")
 @unjudged_option
 @json_option
-def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:
-    """Score the documents of DATA with MODEL: one score a line, in the order of the file."""
+def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool, columns: Columns) -> None:
+    """Score the documents of DATA with MODEL: one score a line, in the order of the file.
+
+    \b
+    rankopt predict model.rankopt test.parquet --output scores.txt
+    """
     if json_ and output == "-":
         raise click.UsageError("--json and --output - both print to standard output; write the scores to a file")
-    ranker, queries = model_and_queries(model, data, unjudged)
+    ranker, queries = model_and_queries(model, data, unjudged, columns)
     scores = ranker.predict(queries)
     write_output(output, "".join(f"{score!r}\n" for score in scores.tolist()).encode())
     if json_:

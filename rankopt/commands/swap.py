@@ -20,16 +20,15 @@ import click
 from click.core import ParameterSource
 
 from formulations.solvers.solver import listed
-from rankopt.commands.input_output import (
+from rankopt.commands.input_output import as_given, as_json, queries_at, table, waiting, write_report
+from rankopt.commands.options import (
+    Columns,
+    Command,
     OutputPath,
-    as_given,
-    as_json,
+    column_options,
     json_option,
-    queries_at,
     report_option,
-    table,
     unjudged_option,
-    write_report,
 )
 from rankopt.losses import BOUNDS, FEATURE_MAPS
 
@@ -156,17 +155,12 @@ def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
 
 
 def watched(rows: Any) -> list[BenchmarkRow]:
-    """The rows; a terminal shows the latest one during the run."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return list(rows)
+    """The rows; the latest one is shown during the run."""
     found: list[BenchmarkRow] = []
-    with console.status("recording traces ...") as status:
+    with waiting("recording traces ...") as show_status:
         for row in rows:
             found.append(row)
-            status.update(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
+            show_status(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
     return found
 
 
@@ -182,8 +176,9 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     return value
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("data", nargs=-1, type=click.Path(exists=True))
+@column_options
 @click.option(
     "--baseline", metavar="ROWS", type=click.Path(exists=True, dir_okay=False),
     help="Rows of an earlier swap: replay its traces by the installed versions, and print what changed.",
@@ -259,14 +254,18 @@ def swap(
     resume: bool,
     report: str | None,
     json_: bool,
+    columns: Columns,
     **options: Any,
 ) -> None:
-    """Compare solvers on the queries of DATA (default: a bundled dataset), or on problems without learning: one or more
-    files in DATA that end with .mps, .lp, .toml or .npz (a trace).
+    """Compare solvers on the queries of DATA (default: a bundled dataset), or on problem files.
 
-    The problems of a training run are recorded and replayed with every solver. Then training runs with one argmax,
-    master or method replaced. Each solver has its own process: crashes, hangs and wrong answers are rows of the result.
-    Exit code 1: an answer was refuted.
+    \b
+    rankopt swap knapsack.mps facility.mps --argmax-solvers highs,scipy --report page.html
+
+    Problem files end with .mps, .lp, .toml or .npz (a trace); nothing is learned from them. Of queries, the problems
+    of a training run are recorded and replayed with every solver. Then training runs with one argmax, master or method
+    replaced. Each solver has its own process: crashes, hangs and wrong answers are rows of the result. Exit code 1: an
+    answer was refuted.
     """
     from formulations.problems.ranking import RankTwoAssignment
     from formulations.problems.relevance_ranking import RelevanceRanking
@@ -298,6 +297,8 @@ def swap(
     usual_masters: Any = MASTERS
     before: list[BenchmarkRow] = []
     stated = baseline is not None or are_problems(data)
+    if stated or not data:
+        columns.check_unused("DATA has no table of queries")
     if baseline is not None:
         from rankopt.experiments.regression import baseline_solvers, read_baseline
 
@@ -315,8 +316,8 @@ def swap(
             raise click.UsageError("a problem is not trained on; leave --test and --methods out")
         what, methods = traces_at(data, argmax_solvers, master_solvers), "none"
     else:
-        what = queries_at(data[0], unjudged=unjudged) if data else load_sample("les-miserables")
-    features = what.n_features if data and not stated else None
+        what = queries_at(data[0], unjudged, columns=columns) if data else load_sample("les-miserables")
+    features, names = (what.n_features, what.feature_names) if data and not stated else (None, None)
     ranker = LargeMarginRanker(measure, feature_map=cast("MapName", map_), bound=cast("BoundName", bound), lam=lam)
     inner = map_ == "positional" and isinstance(parse(measure), PositionalMeasure)
     forms = forms_of(what, "argmax") if stated else {RankTwoAssignment if inner else RelevanceRanking}
@@ -329,7 +330,7 @@ def swap(
         master_solvers=_choose(master_solvers, usual_masters, lambda: all_of(planes)),
         methods=[usual.get(name, name) for name in _choose(methods, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
-        test=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
+        test=None if test_file is None else queries_at(test_file, unjudged, features, columns, names),
         limits=limits,
         **options,
     )

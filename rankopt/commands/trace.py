@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.input_output import as_json, json_option, table
+from rankopt.commands.input_output import as_json, table
+from rankopt.commands.options import Command, json_option
 
 if TYPE_CHECKING:
     from rankopt.experiments.traces import ProblemTrace, RecordedProblem
@@ -15,13 +16,16 @@ if TYPE_CHECKING:
 SHOWN = 40  # problems of the table; --json has all
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("action", metavar="inspect")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--solve", is_flag=True, help="Solve each problem, and check the recorded values and bounds.")
 @json_option
 def trace(action: str, file: str, solve: bool, json_: bool) -> None:
     """Show the problems of the trace FILE (.npz). Nothing in it is executed.
+
+    \b
+    rankopt trace inspect problems.npz --solve
 
     A trace holds problems, each with a claimed attained value and a claimed bound. Exit code 1: --solve refuted a
     claim.

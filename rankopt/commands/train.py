@@ -9,21 +9,28 @@ from typing import Any
 
 import click
 
-from rankopt.commands.input_output import OutputPath, json_option, report_option, unjudged_option
 from rankopt.commands.options import (
     RANKERS,
     TRIED,
+    Columns,
+    Command,
     EstimatorCommand,
+    OutputPath,
     chosen_ranker,
+    column_options,
     given_options,
+    json_option,
     options_of,
     parameters_of,
+    report_option,
+    unjudged_option,
 )
 from rankopt.commands.training_run import Training, destination
 
 
 @click.command(cls=EstimatorCommand)
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
+@column_options
 @click.option("--model", required=True, type=OutputPath(), help="File of the model.")
 @click.option(
     "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
@@ -42,9 +49,15 @@ def train(
     unjudged: float | None,
     report: str | None,
     json_: bool,
+    columns: Columns,
     **_options: Any,
 ) -> None:
-    """Train on the LETOR / SVMlight file TRAIN, or a folder that `rankopt convert` wrote, and save the model.
+    """Train a ranker on TRAIN and save the model.
+
+    \b
+    rankopt train train.parquet --model model.rankopt --relevance click_grade
+
+    TRAIN is a table (parquet, CSV, Feather), a LETOR / SVMlight file, or a folder that `rankopt convert` wrote.
 
     Each value of --lam and of --position-weights is a separate fit, so that each can be interrupted and resumed; in
     Python, `path` of a ranker is several times as fast. The best on --validate is saved.
@@ -82,11 +95,12 @@ def train(
         options,
         tried.get("position_weights", ()),
         ranker,
+        columns,
     )
     training.run(json_, None if checkpoint is None else Path(checkpoint), report)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.option(
     "--model", type=OutputPath(), help="File of the model [that of the training, if it is in the parent folder of DIR]."
@@ -99,6 +113,9 @@ def train(
 @json_option
 def resume(folder: str, model: str | None, yes: bool, json_: bool, **options: Any) -> None:
     """Continue the training that `rankopt train --checkpoint DIR` began, with the same result as without interruption.
+
+    \b
+    rankopt resume checkpoints
 
     DIR holds the files and the options. Finished fits are not repeated.
 

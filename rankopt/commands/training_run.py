@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.input_output import as_given, as_json, queries_at, table, write_report
-from rankopt.commands.options import RANKERS, TRIED, estimator_class, options_of, parameters_of
+from rankopt.commands.options import RANKERS, TRIED, Columns, estimator_class, options_of, parameters_of
 from rankopt.errors import OptionError, TrainingInterruptedWarning, WorseThanInitWarning
 from rankopt.rankers import STRENGTHS
 
@@ -188,6 +188,7 @@ class Training:
     options: dict[str, Any]
     position_weights: tuple[str, ...] = ()
     ranker: str = "margin"
+    columns: Columns = field(default_factory=Columns)
 
     @classmethod
     def from_folder(cls, folder: Path) -> Training:
@@ -204,9 +205,8 @@ class Training:
             raise OptionError(f"{folder / MANIFEST} cannot be read ({error})") from error
         try:
             known = parse_json(content, MANIFEST, LIMIT)
-            training = cls(
-                **{**known, "lam": tuple(known["lam"]), "position_weights": tuple(known.get("position_weights", ()))}
-            )
+            tuples = {name: tuple(known.get(name, ())) for name in ("lam", "position_weights")}
+            training = cls(**{**known, **tuples, "columns": Columns.from_dict(known.get("columns", {}))})
             training._check()
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             message = f"{folder / MANIFEST} is not a file of `rankopt train` ({error}); begin anew in another folder"
@@ -265,10 +265,12 @@ class Training:
 
     def _run(self, json_: bool, checkpoint: Path | None, page: str | None) -> None:
         self._make_ranker()._check_params()  # before anything is read
-        queries = queries_at(self.train_file, unjudged=self.unjudged)
+        queries = queries_at(self.train_file, self.unjudged, columns=self.columns)
         validation = None
         if self.validate is not None:
-            validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
+            validation = queries_at(
+                self.validate, self.unjudged, queries.n_features, self.columns, queries.feature_names
+            )
         rows, best, interrupted = [], None, False
         for number, (position_weights, value) in enumerate(
             product(self.position_weights or (None,), self.lam or (None,))

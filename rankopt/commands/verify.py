@@ -1,4 +1,4 @@
-"""`rankopt verify`: prove or refute that the linear program of a set of rankings is integral.
+"""`rankopt verify`: prove or refute that a linear program, such as that of a set of rankings, is integral.
 
 `--sensitivity NAME=LOW:HIGH` computes the cost of each limit of a constraint.
 """
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.input_output import as_given, as_json, json_option, report_option, write_report
+from rankopt.commands.input_output import as_given, as_json, write_report
+from rankopt.commands.options import Command, json_option, report_option
 
 if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
@@ -82,7 +83,7 @@ def _as_written(error: Exception) -> str:
 ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and the time limit of the search in seconds
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--max-effort", "effort", default=1, show_default=True, type=click.IntRange(1),
@@ -101,7 +102,10 @@ ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and t
 @report_option
 @json_option
 def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: str | None, json_: bool) -> None:
-    """Prove or refute that the linear program of the set in FILE (TOML) is integral.
+    """Prove or refute that the linear program in FILE is integral: a set of rankings (TOML), or a program (MPS, LP).
+
+    \b
+    rankopt verify set.toml --report page.html
 
     The answer is checked by an independent function. If FILE has a profit, its optimum is computed too, by the solver
     that FILE names, else by highs. Exit code 0: the set is proved integral for every objective; 1: refuted or
@@ -124,19 +128,21 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     from formulations.constraints.ranking_set import RankingSet
     from formulations.errors import InfeasibleError
     from formulations.integrality import Proof, check_evidence, verify_integrality
-    from formulations.io.toml_file import read_ranking_set, read_solver
+    from formulations.io.toml_file import read_program, read_ranking_set, read_solver
+    from formulations.problems.linear_program import LinearProgram
     from formulations.solving.integrality import integrality_gap
     from formulations.solving.solve import solve
 
     try:
-        problem = read_ranking_set(file)
+        is_program = file.removesuffix(".gz").endswith((".mps", ".lp"))
+        problem: Any = read_program(file) if is_program else read_ranking_set(file)
         admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
         if isinstance(admissible, RankingSet):
             admissible.check_nonempty()
     except InfeasibleError:
         _print_empty(file, sweeps, json_)
         raise
-    if isinstance(admissible, RankingSet):
+    if isinstance(admissible, RankingSet | LinearProgram):
         rows, columns = admissible.program.matrix.shape
         stated = f"{admissible}\n{rows} rows × {columns} variables"
     else:
@@ -148,8 +154,9 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     if isinstance(found, Proof) and found.kind == "prefix groups":  # a statement about this objective, not the set
         of_objective, found = found, verify_integrality(admissible, seed=seed, max_effort=effort)
         check_evidence(admissible, found)
-    solver = read_solver(file)
-    gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
+    solver = None if is_program else read_solver(file)
+    has_objective = isinstance(problem, ConstrainedRanking | LinearProgram)
+    gap = integrality_gap(problem, solver or "highs") if has_objective else None
     if not json_:
         _print_result(stated, found, of_objective, gap)
     advice = _suggested_changes(admissible, found)

@@ -55,7 +55,11 @@ def first_wrong_value(
     if not wrong.any():
         return None
     row = int(np.flatnonzero(wrong)[0])
-    cure = "say what it means by unjudged=0 or unjudged='drop'" if relevance[row] < 0 else "leave the document out"
+    cure = (
+        "read the data with unjudged=0 or unjudged='drop', as in Queries.from_arrays(X, y, qid=qid, unjudged=0)"
+        if relevance[row] < 0
+        else "leave the document out"
+    )
     return row, f"the grade is {relevance[row]:g}. Grades are finite and >= 0: {cure}."
 
 

@@ -239,7 +239,9 @@ def table_at(path: str) -> Any:
     """Read the file as a pyarrow table. OptionError if pyarrow is missing."""
     ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if path.lower().endswith(one)), None)
     if ending is None:
-        raise DataError(f"{path} has an unknown file type; read_table reads {', '.join(ENDINGS)}")
+        raise DataError(
+            f"{path} has an unknown file type; read_table reads {', '.join(ENDINGS)}, read_svmlight LETOR files"
+        )
     module, reader = ENDINGS[ending]
     try:
         read = getattr(import_module(module), reader)

@@ -22,7 +22,7 @@ from formulations.arrays import Floats, Ints, check_no_mask, each, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import codes_of_ids, codes_of_sizes, grouped, hashables, picked
+from rankopt.data.validation import codes_of_ids, codes_of_sizes, grouped, hashables, picked, without_query_column
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, convention_named
@@ -132,6 +132,32 @@ class JudgedQueries(CompactReprMixin):
         if self.document_ids is None:
             raise DataError("Ties cannot be broken by document id because there are none; pass document_ids=.")
         return descending_text([str(name) for name in self.document_ids])
+
+
+@dataclass(frozen=True)
+class QueryScorer:
+    """A scorer of scikit-learn: the mean of a measure over the queries that a column `qid` of X names."""
+
+    measure: Measure
+
+    def __call__(self, estimator: Any, X: Any, y: Values) -> float:
+        _, _, ids = without_query_column(X)
+        if ids is None:
+            raise DataError(
+                f"X has no column of query ids; got a {type(X).__name__}. Pass a data frame with the column qid, as in "
+                "X.assign(qid=qid)."
+            )
+        return evaluate(y, estimator.predict(X), self.measure, qid=ids).mean()
+
+
+def ndcg_scorer(k: int = 10) -> QueryScorer:
+    """Return a scorer for `scoring=` of scikit-learn: nDCG@k over the queries of the column `qid` of X.
+
+    Works in cross_val_score, GridSearchCV and permutation_importance. Split by queries:
+
+        cross_val_score(ranker, X, y, scoring=ndcg_scorer(10), groups=X.qid, cv=GroupKFold(5))
+    """
+    return QueryScorer(parse("nDCG") @ k)
 
 
 def descending_text(words: Sequence[str]) -> Ints:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from formulations.arrays import Floats, is_sparse
 from formulations.parallel import at_most
@@ -185,6 +186,27 @@ class DirectBoostedRanker(Ranker):
             )
         if stop is Stop.INTERRUPTED:
             warn_interrupted("trees")
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """(d,) the share of each feature in the splits of all trees; 0 for all if no tree has a split."""
+        check_is_fitted(self)
+        trees = self.estimators_
+        counts = np.bincount(trees.feature[trees.feature >= 0], minlength=trees.n_features)
+        return counts / max(int(counts.sum()), 1)
+
+    @property
+    def best_iteration_(self) -> int:
+        """The number of trees of nonzero weight in the state that was best on eval_set."""
+        if not hasattr(self, "best_score_"):
+            raise AttributeError("best_iteration_ needs an evaluation; call fit(..., eval_set=(X, y), eval_qid=qid)")
+        return int(self.estimator_weights_.size)
+
+    @property
+    def evals_result_(self) -> Floats:
+        """The measure on eval_set after each step; NaN without eval_set, and within a pass over all trees."""
+        check_is_fitted(self)
+        return np.array([row.judged for row in self.history_], dtype=np.float64)
 
     @contextmanager
     def _limit_threads(self) -> Iterator[int]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.evaluation.comparison import holm as holm
     from rankopt.evaluation.evaluation import Evaluation as Evaluation
     from rankopt.evaluation.evaluation import evaluate as evaluate
+    from rankopt.evaluation.evaluation import ndcg_scorer as ndcg_scorer
     from rankopt.evaluation.runs import RunComparison as RunComparison
     from rankopt.evaluation.runs import compare_runs as compare_runs
     from rankopt.evaluation.trec import join as join
@@ -87,6 +88,7 @@ PARTS = {
     "compare_runs": "rankopt.evaluation.runs:compare_runs",
     "conventions": "rankopt.measures.measure:conventions",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
+    "ndcg_scorer": "rankopt.evaluation.evaluation:ndcg_scorer",
     "holm": "rankopt.evaluation.comparison:holm",
     "join": "rankopt.evaluation.trec:join",
     "parse": "rankopt.measures.notation:parse",

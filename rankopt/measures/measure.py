@@ -82,6 +82,8 @@ conventions: dict[str, Convention] = {
     "trec": Convention(gain="linear", discount="log2", no_relevant=0.0, ties="id", float32=True),
     "sklearn": Convention(gain="linear", discount="log2", no_relevant=0.0),
     "burges": Convention(gain="exp2", discount="log2", no_relevant=0.0),
+    "lightgbm": Convention(gain="exp2", discount="log2", no_relevant=1.0, ties="input"),
+    "xgboost": Convention(gain="exp2", discount="log2", no_relevant=1.0, ties="input", float32=True),
 }
 """Named conventions.
 
@@ -91,6 +93,9 @@ letor4    the script of LETOR 4.0: P@k of a short list divides by k
 trec      trec_eval
 sklearn   `sklearn.metrics.ndcg_score`, `dcg_score`
 burges    RankNet's formula: exponential gain, logarithmic discount from the first position
+lightgbm  nDCG of LightGBM's log, and its MAP without a cutoff: 1 on a query without relevant documents. Its map@k
+          divides by min(k, number of relevant documents), AP@k by the number
+xgboost   the same of XGBoost's log, of scores in single precision
 """
 
 

@@ -93,6 +93,12 @@ ALIASES = {
 }  # fmt: skip
 """Names of other programs, in lower case."""
 
+THEIRS = {
+    "hit": "Success", "hits": "Success", "hitrate": "Success", "hr": "Success",
+    "lambdarank": "nDCG", "lambdamart": "nDCG", "rankndcg": "nDCG", "rankmap": "AP", "rankpairwise": "AUC",
+}  # fmt: skip
+"""Objectives and measures of other programs, without signs, and the measure to suggest."""
+
 NAMES = {name.lower(): name for name in MEASURES} | ALIASES  # measure name by lower-case alias
 
 
@@ -136,8 +142,7 @@ def named(name: str) -> Measure:
     """The measure of this name in `MEASURES`, with default options."""
     known = NAMES.get(name.lower())
     if known is None:
-        close = get_close_matches(name.lower(), NAMES, n=1, cutoff=0.7)
-        hint = f"did you mean {NAMES[close[0]]}? There" if close else "there"
+        hint = f"did you mean {near}? There" if (near := _nearest(name)) else "there"
         more = "" if find_spec("ir_measures") else " For those of ir-measures run: pip install 'rankopt[trec]'."
         raise MeasureError(f"There is no measure {name!r}; {hint} are {', '.join(MEASURES)}.{more}")
     module, _, attribute = MEASURES[known].partition(":")
@@ -237,9 +242,21 @@ def _positional_option_error(measure: Measure, text: str, values: list[Any]) -> 
     )
 
 
+def _nearest(text: str) -> str | None:
+    """The measure, with its cutoff, that the text is likely to mean."""
+    found = re.fullmatch(r"(.*?[a-z])(?:[^a-z]?at)?[^a-z0-9]*([1-9][0-9]{0,5})?", text[:80].lower())
+    if found is None:
+        return None
+    words = NAMES | THEIRS
+    bare = re.sub("[^a-z]", "", found[1])
+    close = [bare] if bare in words else get_close_matches(found[1], NAMES, n=1, cutoff=0.7)
+    return words[close[0]] + (f"@{found[2]}" if found[2] else "") if close else None
+
+
 def _unreadable(text: str) -> MeasureError:
+    hint = f"did you mean {near}? Write" if (near := _nearest(text)) else "write"
     return MeasureError(
-        f"The measure {text!r} cannot be read; write name(option=value)@k, as in nDCG(gain='linear')@10, or a sum."
+        f"The measure {text!r} cannot be read; {hint} name(option=value)@k, as in nDCG(gain='linear')@10, or a sum."
     )
 
 

@@ -53,6 +53,8 @@ from rankopt.scorers.linear import linear_scores
 Floats = NDArray[np.float64]
 
 
+TREE_WORDS = ("n_estimators", "num_iterations", "num_boost_round", "learning_rate", "eta", "max_depth", "num_leaves")
+
 POSITION_WEIGHTS, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
 
 
@@ -107,6 +109,21 @@ class Ranker(BaseEstimator):
     _refused: ClassVar[Mapping[str, str]] = {
         "sample_weight": "sample_weight is not supported by fit because a weight applies to a full ranking; pass "
         "query_weight=, one weight a query: a mapping from query id, or an array in order of first appearance",
+        **dict.fromkeys(
+            ("group_weight", "weights", "weight"),
+            "weights are called query_weight here: one weight a query, a mapping from query id, or an array",
+        ),
+        "unjudged": "unjudged is not supported by fit: pass it to Queries.from_arrays(X, y, qid=qid, unjudged=0), "
+        "read_table or read_svmlight, and fit the result",
+        "callbacks": "callbacks is not supported by fit: pass early_stopping= and verbose= to the constructor, as in "
+        "BoostedRanker(early_stopping=50, verbose=1), and fit(..., eval_set=...)",
+        "verbose": "verbose is not supported by fit: rankers that train step by step take it in the constructor, as in "
+        "LargeMarginRanker(verbose=1)",
+        "objective": "objective is not supported by fit: pass measure= to the constructor, as in "
+        "BoostedRanker(measure='nDCG@10')",
+        **dict.fromkeys(
+            TREE_WORDS, "trees are set in the constructor, as in BoostedRanker(n_estimators=100, learning_rate=0.1)"
+        ),
         "early_stopping_rounds": "early_stopping_rounds is not supported by fit: early stopping is set in the "
         "constructor. Pass early_stopping= there, as in BoostedRanker(early_stopping=50)",
         "eval_metric": "eval_metric is not supported by fit because eval_set is evaluated by the trained measure; "
@@ -116,6 +133,19 @@ class Ranker(BaseEstimator):
     }
 
     _misnamed: ClassVar[Mapping[str, str]] = {
+        "objective": "objective is called measure here, as in BoostedRanker(measure='nDCG@10'); a loss of scores is "
+        "trained by LossRanker(loss='pairwise')",
+        "metric": "metric is called measure here: write measure='nDCG@10'",
+        **dict.fromkeys(
+            ("alpha", "reg_lambda", "lambda_", "l2_regularization"),
+            "the regularization strength is called lam here, as in LargeMarginRanker(lam=0.1)",
+        ),
+        **dict.fromkeys(
+            TREE_WORDS,
+            "trees are grown by BoostedRanker(n_estimators=100, learning_rate=0.1, num_leaves=8); others have none",
+        ),
+        "callbacks": "callbacks are for linear rankers such as LargeMarginRanker; BoostedRanker has early_stopping= "
+        "and verbose=",
         "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "
         "and fit(..., eval_set=...) passes the validation data",
         "eval_metric": "eval_metric is called measure here: eval_set is evaluated by the trained measure",
@@ -179,8 +209,8 @@ class Ranker(BaseEstimator):
     def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
         """Return the scores (N,) of the documents in the order of the rows.
 
-        qid and group matter only to a ranker with `normalize`. Such a ranker raises DataError if it was fitted on
-        several queries and neither is passed.
+        qid and group matter only to a ranker with `normalize`. Without them all rows are one query; such a ranker
+        then warns above 300 rows, as `fit` does.
         """
         check_is_fitted(self)
         return self._scores(read_rows(self, X, qid=qid, group=group))

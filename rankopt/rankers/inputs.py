@@ -14,7 +14,7 @@ from formulations.arrays import check_no_mask, is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
 from rankopt.data.tables import warn_of_features
-from rankopt.data.validation import as_csr, in_order_of, lent, without_query_column
+from rankopt.data.validation import as_csr, column_names, in_order_of, lent, without_query_column
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
@@ -99,6 +99,37 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         return validate_data(ranker, features, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
     except OverflowError as error:  # a Python integer beyond the range of floats
         raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
+    except ValueError as error:
+        entry = None if is_sparse(features) else _bad_entry(features)
+        if entry is None:
+            raise
+        first = str(error).splitlines()[0].rstrip(".")
+        raise DataError(
+            f"{first}: X has {entry}. Impute it, encode text as numbers, or leave the column out."
+        ) from None
+
+
+def _bad_entry(features: Any) -> str | None:
+    """The first entry of a table that is no finite number, with its row and column; None without one."""
+    names = column_names(features)
+    table = np.asarray(features, dtype=object)
+    for column in range(table.shape[1] if table.ndim == 2 else 0):
+        row = bad_row(table[:, column])
+        if row is not None:
+            where = f"column {column}" if names is None else f"column {names[column]!r}"
+            return f"{table[row, column]!r} in row {row}, {where}"
+    return None
+
+
+def bad_row(values: Any) -> int | None:
+    """The first of the values that is no finite number, or None."""
+    for row, value in enumerate(values):
+        try:
+            if not np.isfinite(float(value)):
+                return row
+        except (TypeError, ValueError):
+            return row
+    return None
 
 
 def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
@@ -156,6 +187,16 @@ def as_queries(
             relevance = column_or_1d(y, dtype=np.float64, warn=True)
         except OverflowError as error:
             raise DataError(f"relevance cannot be read as numbers: {error}; use smaller grades.") from None
+        except ValueError as error:
+            row = bad_row(np.asarray(y, dtype=object)) if np.ndim(y) == 1 else None
+            if row is None:
+                raise
+            name = getattr(y, "name", None)
+            named = "" if name is None else f", column {name!r}"
+            cure = "pass grades as numbers, 0 for irrelevant, such as y.map({'bad': 0, 'good': 1})"
+            raise DataError(
+                f"y has {np.asarray(y, dtype=object)[row]!r} in row {row}{named} ({error}); {cure}."
+            ) from None
         check_consistent_length(features, relevance)
     ids = column if qid is None else qid
     sizes = [features.shape[0]] if ids is None and group is None else group
@@ -171,7 +212,7 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
     """
     if ranker.normalize is None:
         return read_features(ranker, X, reset=False)
-    check_queries_named(ranker, X, qid, group)
+    warn_without_queries(X, X.shape[0] if hasattr(X, "shape") else len(X), qid, group, stacklevel=4)
     return normalised(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
 
 
@@ -187,8 +228,8 @@ def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
     if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
         raise DataError(
             f"{type(ranker).__name__} cannot score because it was fitted on {ranker.n_queries_} queries and `qid` is "
-            "missing; pass qid=. Inside a Pipeline or a search it is lost unless routing is on: "
-            "`sklearn.set_config(enable_metadata_routing=True)`."
+            "missing; pass qid=, or give X a column `qid`. Inside a Pipeline or a search qid= is lost unless routing "
+            "is on: `sklearn.set_config(enable_metadata_routing=True)`."
         )
 
 
@@ -214,9 +255,10 @@ def read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | Non
     if isinstance(eval_set, Queries):
         return read_queries(ranker, eval_set, None, **ways, reset=False)
     if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
+        size = f" of {len(eval_set)}" if isinstance(eval_set, tuple) else ""
         raise DataError(
-            f"eval_set cannot be a {type(eval_set).__name__} because one data set is chosen on; "
-            "pass eval_set=(X, y), [(X, y)] or a Queries."
+            f"eval_set cannot be a {type(eval_set).__name__}{size} because one data set is chosen on; "
+            "pass eval_set=(X, y), [(X, y)] or a Queries, and query ids as eval_qid=."
         )
     _, column = without_qid_column(eval_set[0])
     if ranker.n_queries_ > 1 and ways["qid"] is None and ways["group"] is None and column is None:

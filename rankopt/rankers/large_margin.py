@@ -87,7 +87,7 @@ class LargeMarginRanker(OptimizedRanker):
         cross-validation over queries. "scale" is 3 U / m, with U the mean squared distance of the features from
         the mean of their query (divided by the mean best value of a measure without maximum, as DCG): one scale
         of all features or gains leaves the orders the same. With penalty="l1" it is 3% of the smallest λ at
-        which w = 0. With lam=None, λ = 1 / (C m). `lam_` is λ.
+        which w = 0. C sets λ = 1 / (C m) instead, unless lam is set too. `lam_` is λ.
     constraints : default None
         An `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and reference
         are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position weights

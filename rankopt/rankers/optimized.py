@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -206,11 +207,16 @@ class OptimizedRanker(LinearRanker):
     def _lam(self, queries: Arrangement, risk: Risk) -> float:
         """λ of the queries with something to order."""
         count = risk.weights.size
-        if (self.lam is None) == (self.C is None):
-            raise OptionError("exactly one of lam and C must set the regularization strength; set the other to None")
+        default = signature(type(self)).parameters["lam"].default
+        if self.C is not None and self.lam in (None, default):
+            return 1.0 / (float(self.C) * count)
+        if self.C is not None or self.lam is None:
+            raise OptionError(
+                f"lam or C sets the regularization strength; got lam={self.lam!r}, C={self.C!r}. Pass one."
+            )
         if isinstance(self.lam, str):
             return self._natural_lam(queries, count) * unit_of(risk.shards) / self._unit_of_gains(queries)
-        return 1.0 / (float(self.C) * count) if self.lam is None and self.C is not None else float(self.lam or np.nan)
+        return float(self.lam)
 
     def _natural_lam(self, queries: Arrangement, count: int) -> float:
         """λ of lam="scale" for losses and gains of size 1."""

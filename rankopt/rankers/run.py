@@ -170,13 +170,14 @@ def warn_below_start(values: Callable[[Floats], Floats], w: Floats, start: Float
 
 
 EVERY = 0.125  # seconds between two changes of what is shown
+PERIOD = 10.0  # seconds between two lines where standard error is no terminal
 
 
 @contextmanager
 def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
     """Callbacks that show a step in one line while training runs: objective, bound and gap, or σ and the gradient of
-    what has no bound, or the measure itself; none if verbose is 0 or nobody looks: no notebook, and standard error is
-    no terminal."""
+    what has no bound, or the measure itself; a line every ten seconds where standard error is no terminal. None if
+    verbose is 0."""
     if not verbose:
         yield []
         return
@@ -189,7 +190,7 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield []
+        yield [_Lines()]
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
         yield [lambda step, state: live.update(Text(str(step)))]
@@ -212,6 +213,18 @@ class _Cell:
         if perf_counter() - self.shown_at >= EVERY:
             self.shown_at = perf_counter()
             self.handle.update(_Text(str(step)))
+
+
+class _Lines:
+    """A line on standard error every ten seconds."""
+
+    def __init__(self) -> None:
+        self.shown_at = perf_counter()
+
+    def __call__(self, step: Any, state: Any) -> None:
+        if perf_counter() - self.shown_at >= PERIOD:
+            self.shown_at = perf_counter()
+            print(step, file=sys.stderr, flush=True)
 
 
 class _Text(str):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.ratings.reading import read_ratings as read_ratings
     from rankopt.ratings.splits import Split as Split
     from rankopt.ratings.splits import given_split as given_split
+    from rankopt.ratings.splits import leave_out_split as leave_out_split
     from rankopt.ratings.splits import strong_split as strong_split
     from rankopt.ratings.splits import weak_split as weak_split
     from rankopt.ratings.table import Ratings as Ratings
@@ -27,6 +28,7 @@ PARTS = {
     "given_split": "rankopt.ratings.splits:given_split",
     "load_ratings_sample": "rankopt.ratings.films:load_ratings_sample",
     "read_ratings": "rankopt.ratings.reading:read_ratings",
+    "leave_out_split": "rankopt.ratings.splits:leave_out_split",
     "strong_split": "rankopt.ratings.splits:strong_split",
     "weak_split": "rankopt.ratings.splits:weak_split",
 }

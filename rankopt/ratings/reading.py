@@ -288,6 +288,24 @@ def read_ratings(
     return reading.ratings(None if items is None else read_items(items))
 
 
+def rating_columns(
+    path: str | PathLike[str], user: str | None = None, item: str | None = None, rating: str | None = None
+) -> list[str] | None:
+    """The header names that `read_ratings` takes for user, item and rating; None for a file without a header."""
+    file = as_path(path, DataError)
+    if Path(file).is_dir():
+        file, _ = _in_folder(Path(file))
+    columns = (user, item, rating)
+    if file.lower().endswith((".parquet", ".feather")):
+        return list(chosen_columns(list(table_at(file).column_names), *columns))
+    number, line = next(_lines(file), (1, ""))
+    if not line:
+        return None
+    layout = layout_of(line.encode(), f"{file}, line {number}", columns)
+    fields = [field.decode() for field in cut(line.encode(), layout.separator)]
+    return [fields[index] for index in (layout.user, layout.item, layout.rating)] if layout.header else None
+
+
 def _in_folder(folder: Path) -> tuple[str, Path | None]:
     """The files of ratings and items of a MovieLens folder."""
     there = []

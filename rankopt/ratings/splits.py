@@ -70,6 +70,29 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
     )
 
 
+def leave_out_split(ratings: Ratings | Any, n: int = 1, seed: int = 0) -> Split:
+    """Split off n random ratings of every user for the test, all others for training.
+
+    Users with n ratings or fewer are not tested; their ratings are for training. ratings: as in `weak_split`. Raises
+    DataError if no user is tested.
+    """
+    ratings = _read(ratings, "leave_out_split")
+    n, seed = _integers(n=n, seed=seed)
+    sizes = np.diff(ratings.bounds)
+    tested = sizes > n
+    if not tested.any():
+        raise DataError(
+            f"no user has more than {n} ratings ({n} to test, the others to train), the most is "
+            f"{sizes.max(initial=0)}; lower n."
+        )
+    test = _draw_mask(ratings, n, generator("seed", seed)) & np.repeat(tested, sizes)
+    return Split(
+        ratings.select(~test),
+        ratings.select(test),
+        f"{n} ratings of each user left out, {number_of_users(int(tested.sum()))}, seed {seed}",
+    )
+
+
 def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: int = 50, seed: int = 0) -> Split:
     """Split users: the `users` with the most ratings are new, all others are for training.
 

@@ -69,7 +69,7 @@ def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluati
         )
         return (
             f"Trained {reached}; there are no test ratings, so its accuracy is unknown. Before you use it, "
-            "compare it with item means and popularity: give --hold-out 10, or --test FILE."
+            "compare it with item means and popularity: give --test-per-user 10, or --test FILE."
         )
     sentences, best = [], {}
     for column, one in enumerate(accuracy[0][1]):

@@ -19,7 +19,7 @@ import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import chain, takewhile
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import numpy as np
 from formulations.arrays import Floats, as_path, check_type, is_sparse, to_integer
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
+from rankopt.data.tables import is_table
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
 from rankopt.data.typing import Unjudged
 from rankopt.data.validation import Features, sealed
@@ -237,6 +238,8 @@ def read_svmlight(
     """
     if not isinstance(sparse, bool | str) or sparse not in (True, False, "auto"):
         raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
+    if isinstance(path, str | PathLike) and is_table(path):
+        raise DataError(f"{fspath(path)} is a table, not a LETOR / SVMlight file; read it by rankopt.data.read_table.")
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
     parsed = joined(list(reading))
     greatest, _ = parsed.greatest()

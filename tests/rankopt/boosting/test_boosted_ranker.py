@@ -13,6 +13,7 @@ from rankopt.boosting.ranker import Forest
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.experimental import DirectBoostedRanker
 from rankopt.measures import evaluate
 from rankopt.rankers import BoostedRanker, load_model
 
@@ -208,3 +209,44 @@ def test_texts_with_any_byte_changed_are_refused_or_are_trees():
         passed += 1
         assert np.isfinite(Forest((text,)).scores(X, 1)).all()
     assert 20 < passed < 380
+
+
+def test_importances_and_best_iteration_are_those_of_the_trees():
+    X, y, qid = made(0, queries=30, documents=10)
+    X = np.column_stack([X, np.zeros(len(X))])
+    ranker = BoostedRanker("nDCG@5", random_state=0).fit(X[:200], y[:200], qid=qid[:200])
+    assert ranker.feature_importances_.sum() == pytest.approx(1.0)
+    assert ranker.feature_importances_[-1] == 0.0
+    assert not hasattr(ranker, "best_iteration_")
+    ranker.fit(X[:200], y[:200], qid=qid[:200], eval_set=(X[200:], y[200:]), eval_qid=qid[200:])
+    assert ranker.evals_result_[ranker.best_iteration_ - 1] == ranker.evals_result_.max()
+    direct = DirectBoostedRanker("nDCG@5", n_estimators=5, random_state=0)
+    direct.fit(X[:200], y[:200], qid=qid[:200], eval_set=(X[200:], y[200:]), eval_qid=qid[200:])
+    assert direct.feature_importances_.sum() == pytest.approx(1.0)
+    assert direct.feature_importances_[-1] == 0.0
+    assert direct.best_iteration_ <= 5
+    assert np.nanmax(direct.evals_result_) == pytest.approx(direct.best_score_)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize(("measure", "theirs", "k"), [("nDCG@5", "ndcg", 5), ("AP", "map", 10)])
+def test_conventions_give_the_numbers_of_the_logs(library, measure, theirs, k):
+    """Queries without relevant documents count 1 in both logs; k = 10 is all documents of a query."""
+    package = pytest.importorskip(library)
+    X, y, qid = made(0, queries=30, documents=10)
+    y = np.where(qid % 3 == 0, 0, y if theirs == "ndcg" else y > 0).astype(int)
+    groups, found = np.full(30, 10), {}
+    if library == "lightgbm":
+        data = package.Dataset(X, y, group=groups)
+        options = {"objective": "lambdarank", "metric": theirs, "eval_at": [k], "verbose": -1, "min_data_in_leaf": 5}
+        record = package.record_evaluation(found)
+        model = package.train(options, data, 5, valid_sets=[data], callbacks=[record])
+        scores, value = model.predict(X), found["training"][f"{theirs}@{k}"][-1]
+    else:
+        data = package.DMatrix(X, y, qid=qid)
+        options = {"objective": "rank:ndcg", "eval_metric": f"{theirs}@{k}", "ndcg_exp_gain": True}
+        model = package.train(options, data, 5, evals=[(data, "d")], evals_result=found, verbose_eval=False)
+        scores, value = model.predict(data), found["d"][f"{theirs}@{k}"][-1]
+    ours = evaluate(y, scores, measure, qid=qid, convention=library)
+    assert ours.mean() == pytest.approx(value, abs=1e-6)
+    assert ours.mean() > evaluate(y, scores, measure, qid=qid, convention="burges").mean() + 0.3

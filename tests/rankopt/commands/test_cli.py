@@ -17,8 +17,7 @@ from problems.command import called
 from formulations import ranking
 from formulations.serialization import write_file
 from rankopt.cli import COMMANDS, main, rankopt
-from rankopt.commands.input_output import OutputPath
-from rankopt.commands.options import RANKERS
+from rankopt.commands.options import RANKERS, OutputPath
 from rankopt.commands.options import options_of as parameters_of
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, save_queries, write_svmlight
@@ -480,6 +479,7 @@ GOOD = {
     "train --ranker smooth": ["t.txt", "--model", "new", "--max-iter", "2"],
     "train --ranker loss": ["t.txt", "--model", "new", "--max-iter", "2"],
     "train --ranker regression": ["t.txt", "--model", "new"],
+    "recommend": ["c", "--users", "1", "--output", "new"],
     "convert": ["t.txt", "--output", "new"],
     "resume": ["kept"],
     "predict": ["m", "t.txt", "--output", "new"],
@@ -487,7 +487,7 @@ GOOD = {
     "evaluate": ["t.txt", "--model", "m"],
     "explain": ["m", "t.txt"],
     "verify": ["s.toml"],
-    "cofi": ["r.csv", "--hold-out", "2", "--model", "new", "--reg", "0.7", "--factors", "2", "--max-iter", "3"],
+    "cofi": ["r.csv", "--train-per-user", "2", "--model", "new", "--reg", "0.7", "--factors", "2", "--max-iter", "3"],
     "swap": [
         "t.txt",
         "--argmax-solvers",
@@ -530,6 +530,7 @@ FINE = {
     ("resume", "--n-jobs", "-1"),
     ("verify", "--random-state", "0"),
     ("cofi", "--random-state", "0"),
+    ("recommend", "--popularity", "-1"),
     ("cofi", "--n-jobs", "-1"),
     ("cofi", "--tol", "0"),
     ("swap", "--argmax-solvers", ""),  # no solver
@@ -602,6 +603,7 @@ def prepared(tmp_path_factory):
         for arguments in (
             ["train", "t.txt", "--model", "m"],
             ["train", "t.txt", "--model", "n", "--checkpoint", "kept"],
+            ["cofi", "r.csv", "--model", "c", "--reg", "0.7", "--factors", "2"],
         ):
             assert ended([*arguments, "--max-iter", "2"]) == 0
     finally:
@@ -628,7 +630,7 @@ def ended(arguments):
     return end.value.code
 
 
-ASIDE = ("Usage: ", "Try '", "the model is written to ")
+ASIDE = ("Usage: ", "read ", "Try '", "the model is written to ")
 """How lines begin that stand beside the one that says what is wrong."""
 
 

@@ -94,7 +94,7 @@ def test_one_user_has_a_mean_and_no_error(tmp_path):
 def test_what_is_held_out_is_no_part_of_the_model_and_that_is_said(tmp_path):
     ratings = load_ratings_sample()
     split, page = weak_split(ratings, 10), tmp_path / "page.html"
-    done = run(written(tmp_path, ratings, "x.tsv"), "--hold-out", 10, "--report", page)
+    done = run(written(tmp_path, ratings, "x.tsv"), "--train-per-user", 10, "--report", page)
     told = f"Of {ratings.n_ratings} ratings {split.train.n_ratings} train and {split.test.n_ratings} test, "
     for text in (done.stdout, page.read_text()):
         assert told in text
@@ -122,7 +122,7 @@ def test_a_pair_of_both_files_is_refused(tmp_path):
     one = Ratings.from_arrays([1, 2], [1, 2], [3, 4])
     with pytest.raises(DataError, match="user 2 rates item 2 in training and in the test"):
         given_split(one, Ratings.from_arrays([2, 5], [2, 5], [1, 1]))
-    assert run("--test", written(tmp_path, one, "x"), "--hold-out", 3).exit_code == 2
+    assert run("--test", written(tmp_path, one, "x"), "--test-per-user", 3).exit_code == 2
 
 
 def test_options_that_would_be_left_aside_in_silence_are_refused(tmp_path):

@@ -465,7 +465,7 @@ def test_verify_as_a_command(folder, sparse, capsys):
     assert list(json.loads(asked("--verify", folder, "--json").output)["verified"]) == [str(folder)]
     for arguments, says in (
         ((folder, "--verify", "--output", "x"), "writes nothing; leave out --output"),
-        ((folder, "--verify", "--sparse", "--features", 3), "leave out --features, --sparse"),
+        ((folder, "--verify", "--sparse", "--n-features", 3), "leave out --n-features, --sparse"),
         ((folder,), "Missing option '--output'"),
         ((folder, "--output", "x"), "is a directory; --verify checks"),
     ):

@@ -371,11 +371,11 @@ def test_fit_knows_the_query_columns_of_read_table(name):
         RegressionRanker().fit(frame[[name, "f1"]].assign(queryid=1), frame.click_grade)
 
 
-def test_commands_say_to_rename_the_column_of_grades(tmp_path):
+def test_commands_name_the_option_for_the_column_of_grades(tmp_path):
     event_log().to_csv(tmp_path / "log.csv", index=False)
     ran = CliRunner().invoke(main, ["train", str(tmp_path / "log.csv"), "--model", str(tmp_path / "m")])
     assert ran.exit_code
-    assert "click_grade may hold them; rename the column of grades to 'relevance'" in str(ran.exception)
+    assert "click_grade may hold them; pass --relevance click_grade" in str(ran.exception)
     frame = event_log().rename(columns={"click_grade": "relevance"})
     frame[["query_id", "relevance", "f1", "f2"]].to_csv(tmp_path / "train.csv", index=False)
     arguments = ["train", str(tmp_path / "train.csv"), "--ranker", "regression", "--model", str(tmp_path / "m")]

@@ -7,15 +7,34 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 from rankopt.data import Queries, concatenate, read_svmlight
 from rankopt.errors import DataError, LargeGainWarning, MeasureError, OptionError
 from rankopt.evaluation.comparison import compare, holm, leader
-from rankopt.measures import AP, AUC, ERR, NERU, RR, WTA, Convention, MeanNDCG, P, conventions, evaluate, nDCG, parse
+from rankopt.measures import (
+    AP,
+    AUC,
+    ERR,
+    NERU,
+    RR,
+    WTA,
+    Convention,
+    MeanNDCG,
+    P,
+    conventions,
+    evaluate,
+    nDCG,
+    ndcg_scorer,
+    parse,
+)
+from rankopt.rankers import RegressionRanker
 
 FIXTURE = np.array([2.0, 1, 0, 0]), np.array([0.1, 0.9, 0.5, 0.5])
 ALL = [nDCG @ 10, nDCG, P @ 3, AP, AP @ 5, RR, WTA, ERR @ 4, AUC, MeanNDCG, NERU(alpha=3, d=0)]
@@ -511,3 +530,21 @@ def test_gains_that_hide_all_others_warn():
         warnings.simplefilter("error")
         evaluate([31.0, 1.0, 0.0], [3.0, 2.0, 1.0], "nDCG@10")
         evaluate([40.0, 1.0, 0.0], [3.0, 2.0, 1.0], "nDCG(gain='linear')@10")
+
+
+def test_a_scorer_finds_the_queries_in_the_column_qid():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc")).assign(qid=np.arange(120) // 6)
+    y = (X.a + rng.normal(size=120) > 0).astype(int)
+    scorer, folds = ndcg_scorer(3), GroupKFold(4)
+    found = cross_val_score(RegressionRanker(), X, y, scoring=scorer, cv=folds, groups=X.qid)
+    for value, (train, test) in zip(found, folds.split(X, y, X.qid), strict=True):
+        ranker = RegressionRanker().fit(X.iloc[train], y.iloc[train])
+        one = evaluate(y.iloc[test], ranker.predict(X.iloc[test]), nDCG @ 3, qid=X.qid.iloc[test])
+        assert value == one.mean()
+    search = GridSearchCV(RegressionRanker(), {"alpha": [0.1, 10.0]}, scoring=scorer, cv=folds)
+    assert search.fit(X, y, groups=X.qid).best_score_ == search.cv_results_["mean_test_score"].max()
+    importances = permutation_importance(search.best_estimator_, X, y, scoring=scorer, random_state=0).importances_mean
+    assert importances.argmax() == 0
+    with pytest.raises(DataError, match=r"no column of query ids; got a ndarray\. .*X\.assign\(qid=qid\)"):
+        scorer(search.best_estimator_, X.to_numpy(), y)

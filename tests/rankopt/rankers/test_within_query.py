@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rankopt.cli import rankopt
 from rankopt.data import Queries, QueryNormalizer, load_sample, normalise, write_svmlight
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import DataError, MissingQueryIdsWarning, ModelError, OptionError
 from rankopt.rankers import (
     LargeMarginRanker,
     LossRanker,
@@ -80,8 +80,13 @@ def test_shuffled_rows_give_the_same_model_bit_for_bit(method):
 
 def test_scores_need_the_queries_of_their_rows():
     ranker = RegressionRanker(normalize="rank").fit(X, Y, qid=QID)
+    one = VQ == 3
+    assert_array_equal(ranker.predict(V[one]), ranker.predict(V[one], qid=VQ[one]))  # no qid: one query, as in serving
+    many = np.tile(V, (301 // len(V) + 1, 1))
+    with pytest.warns(MissingQueryIdsWarning, match=f"all {len(many)} rows are treated as one query"):
+        ranker.predict(many)
     with pytest.raises(DataError, match="`qid` is missing; pass qid="):
-        ranker.predict(V)
+        ranker.score(V, VY)
     queries = Queries.from_arrays(V, VY, qid=VQ)
     assert_array_equal(ranker.predict(queries), ranker.predict(V, qid=VQ))
     alone = RegressionRanker(normalize="zscore").fit(X[:9], Y[:9])

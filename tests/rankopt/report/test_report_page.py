@@ -327,7 +327,7 @@ def test_ratings_without_a_test_are_told_how_far_training_came_and_how_to_judge(
     first = finding(page_of_cofi(ranker, [], None, "genre", "sample"))
     gap = max(ranker.certificate_.users_gap, ranker.certificate_.items_gap)
     assert f"both blocks' proven gaps were {100 * gap:.2g}% or less" in first
-    assert "give --hold-out 10, or --test FILE" in first
+    assert "give --test-per-user 10, or --test FILE" in first
 
 
 def test_who_leads_on_test_ratings_is_to_be_used_there():

@@ -1,0 +1,161 @@
+"""Columns of tables as options, suggestions, the form of the help, and progress in a log."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from problems.command import called
+
+from rankopt.cli import COMMANDS
+from rankopt.data import read_table
+from rankopt.rankers import RegressionRanker, load_model
+from rankopt.ratings import Ratings, leave_out_split, load_ratings_sample
+
+NAMES = {"q": "search", "y": "clicks", "d": "page"}
+OPTIONS = ("--qid", "search", "--relevance", "clicks", "--document", "page", "--drop", "noise,position")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table with unusual names, as parquet and CSV, and a linear model of its features a and b."""
+    folder, rng = tmp_path_factory.mktemp("columns"), np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "noise"])
+    frame["search"], frame["clicks"] = np.arange(60) // 6, (2 * (frame.a > 0) + (frame.b > 0)).astype(int)
+    frame["page"], frame["position"] = [f"p{i}" for i in range(60)], np.tile(np.arange(6), 10)
+    frame.to_parquet(folder / "t.parquet")
+    frame.to_csv(folder / "t.csv", index=False)
+    read = read_table(frame, qid="search", relevance="clicks", document="page", features=["a", "b"])
+    RegressionRanker().fit(read).save(folder / "m")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "{file}", "--model", "{new}", "--ranker", "regression"),
+        ("train", "{file}", "--model", "{new}", "--ranker", "regression", "--validate", "{file}"),
+        ("convert", "{file}", "--output", "{new}"),
+        ("predict", "{m}", "{file}", "--output", "{new}"),
+        ("rank", "{m}", "{file}", "--output", "{new}"),
+        ("evaluate", "{file}", "--model", "{m}"),
+        ("explain", "{m}", "{file}"),
+        ("swap", "{file}", "--no-train", "--master-solvers", "none", "--methods", "none", "--argmax-solvers", "exact"),
+    ],
+    ids=lambda words: " ".join(words[:1]),
+)
+def test_every_command_takes_the_names_of_columns(folder, tmp_path, words):
+    file = folder / "t.parquet"
+    places = {"file": file, "m": folder / "m", "new": tmp_path / "new"}
+    done = called(*(word.format(**places) for word in words), *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    line = f"read {file}; qid: search, relevance: clicks, document: page, features: 2"
+    assert line in done.stderr.splitlines()
+
+
+def test_a_model_is_that_of_the_named_columns(folder, tmp_path):
+    called("train", folder / "t.csv", "--model", tmp_path / "m", "--ranker", "regression", *OPTIONS)
+    model = load_model(tmp_path / "m")
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_allclose(model.coef_, load_model(folder / "m").coef_, rtol=1e-12)
+
+
+def test_a_resumed_training_reads_the_same_columns(folder, tmp_path):
+    words = ("train", folder / "t.parquet", "--model", tmp_path / "m", "--lam", "0.1", "--checkpoint", tmp_path / "c")
+    assert called(*words, *OPTIONS, "--max-iter", "1").returncode == 0
+    done = called("resume", tmp_path / "c", "--max-iter", "50")
+    assert done.returncode == 0, done.stderr
+    assert load_model(tmp_path / "m").feature_names_in_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("train", "{t}", "--model", "{new}"), "no column of queries"),
+        (("train", "{t}", "--model", "{new}", "--qid", "search"), "--relevance clicks"),
+        (("evaluate", "{t}", "--model", "{m}", "--qid", "search", "--relevance", "click"), "no column 'click'; it has"),
+        (("predict", "{m}", "{t}", "--output", "-", "--qid", "search", "--features", "a,c"), "no column 'c'; it has"),
+        (("swap", "--qid", "search"), "--qid names a column of a table, but DATA has no table"),
+        (("cofi", "--user", "search"), "--user needs the file TRAIN"),
+    ],
+)
+def test_errors_name_options(folder, tmp_path, words, message):
+    places = {"t": folder / "t.parquet", "m": folder / "m", "new": tmp_path / "new"}
+    done = called(*(word.format(**places) for word in words))
+    assert done.returncode in (2, 3)
+    assert message in done.stderr
+    assert "='" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [(("trian",), "'train'"), (("version",), "'--version'"), (("train", "x", "--modle", "m"), "'--model'")],
+)
+def test_misspelt_commands_and_options_are_corrected(words, suggestion):
+    done = called(*words)
+    assert done.returncode == 2
+    assert "Did you mean" in done.stderr
+    assert suggestion in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_begins_with_a_sentence_and_an_example(command):
+    lines = called(command, "-h").stdout.splitlines()
+    paragraphs = "\n".join(line.strip() for line in lines).split("\n\n")
+    assert paragraphs[1].endswith(".")
+    assert paragraphs[2].startswith(f"rankopt {command}")
+    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == [group for group in ("Data", "Model", "Solver", "Run") if group in headings]
+    assert headings
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    folder, sample = tmp_path_factory.mktemp("ratings"), load_ratings_sample()
+    columns = {"customer": sample.users[sample.user_of()], "sku": sample.items[sample.columns], "stars": sample.values}
+    pd.DataFrame(columns).to_csv(folder / "r.csv", index=False)
+    return folder
+
+
+def test_ratings_by_name_a_split_for_the_test_and_lists(ratings, tmp_path):
+    words = ("--user", "customer", "--item", "sku", "--rating", "stars", "--reg", "0.7", "--factors", "3", "--json")
+    done = called("cofi", ratings / "r.csv", *words, "--test-per-user", "2", "--model", tmp_path / "m")
+    assert f"read {ratings / 'r.csv'}; user: customer, item: sku, rating: stars" in done.stderr
+    sample, found = load_ratings_sample(), json.loads(done.stdout)
+    split = leave_out_split(sample, 2)
+    assert split.test.n_ratings == 2 * sample.n_users
+    assert split.train.n_ratings + split.test.n_ratings == sample.n_ratings
+    assert found["accuracy"][0]["protocol"].startswith(split.protocol)
+    model = load_model(tmp_path / "m")
+    user = model.user_ids_[0].item()
+    listed = json.loads(called("recommend", tmp_path / "m", "--users", user, "--k", 3, "--json").stdout)
+    assert [row["item"] for row in listed["recommendations"]] == model.recommend([user], 3)[user]
+    called("recommend", tmp_path / "m", "--k", 3, "--output", tmp_path / "lists.csv")
+    assert pd.read_csv(tmp_path / "lists.csv").equals(model.recommend(k=3).to_frame().astype({"rank": "int64"}))
+    assert "has no user 'nobody'" in called("recommend", tmp_path / "m", "--users", "nobody").stderr
+    assert "--hold-out" not in called("cofi", "--help").stdout
+
+
+def test_users_with_few_ratings_train():
+    split = leave_out_split(Ratings.from_arrays([1, 1, 1, 2], [1, 2, 3, 1], [5, 4, 3, 2]), 1)
+    assert (split.train.n_ratings, split.test.n_ratings) == (3, 1)
+    assert split.test.user_of().tolist() == [0]
+
+
+def test_verify_takes_programs(tmp_path):
+    rows = {"odd": ("x + y", "y + z", "x + z"), "path": ("x + y", "y + z", "x + y + z")}
+    for name, sums in rows.items():
+        text = "".join(f" r{i}: {terms} >= 1\n" for i, terms in enumerate(sums))
+        (tmp_path / f"{name}.lp").write_text(f"Minimize\n o: x + y + z\nSubject To\n{text}End\n")
+    odd = called("verify", tmp_path / "odd.lp", "--json")
+    assert (odd.returncode, json.loads(odd.stdout)["determinant"]) == (1, "2")
+    assert json.loads(odd.stdout)["optimum"]["relaxation"] == pytest.approx(1.5)
+    assert called("verify", tmp_path / "path.lp", "--report", tmp_path / "page.html").returncode == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--ranker", "boosted")])
+def test_long_training_prints_lines_into_a_log(folder, tmp_path, monkeypatch, words):
+    monkeypatch.setattr("rankopt.rankers.run.PERIOD", 0.0)
+    done = called("train", folder / "t.parquet", "--model", tmp_path / "m", *words, *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) > 3
