@@ -97,13 +97,16 @@ def test_the_page_fits_its_window(page, tmp_path, width, dark):
     script = """
         const heights = [...document.querySelectorAll('svg text')].map((text) =>
         text.getBoundingClientRect().height); return [document.documentElement.scrollWidth,
-        document.querySelectorAll('svg').length, Math.min(...heights)]
+        document.querySelectorAll('svg').length, Math.min(...heights),
+        Math.max(...[...document.querySelectorAll('figure')].map((one) => one.getBoundingClientRect().right))
+        - document.querySelector('main').getBoundingClientRect().right]
     """
-    (wide, drawings, least), console = Browser(tmp_path).ask(page, script, width=width, dark=dark)
+    (wide, drawings, least, beyond), console = Browser(tmp_path).ask(page, script, width=width, dark=dark)
     assert console == []
     assert wide <= width
     assert drawings == 3
     assert least > 8
+    assert abs(beyond) < 1  # figures fill the page to its right edge
 
 
 # The page of `rankopt cofi`: what is drawn can be seen, what is not is said, numbers are for people.
