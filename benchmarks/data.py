@@ -207,10 +207,10 @@ def experts(folds: Sequence[int] = (1, 2, 3, 4, 5, 6)) -> Iterator[tuple[Queries
         yield protected_queries(home / "train.csv.gz"), protected_queries(home / "test.csv.gz")
 
 
-def students(kind: str, folds: Sequence[int] = (1, 2, 3, 4, 5)) -> Iterator[tuple[Queries, Queries]]:
-    """(train, test) of Chilean engineering students, one query per year; "protected" is "gender" or "highschool"."""
+def students(folds: Sequence[int] = (1, 2, 3, 4, 5)) -> Iterator[tuple[Queries, Queries]]:
+    """(train, test) of Chilean engineering students, one query per year; the attribute "protected" is the school."""
     for fold in folds:
-        home = data_folder() / "deltr-engineering" / kind
+        home = data_folder() / "deltr-engineering" / "highschool"
         yield protected_queries(home / f"fold{fold}_train.csv.gz"), protected_queries(home / f"fold{fold}_test.csv.gz")
 
 

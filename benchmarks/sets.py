@@ -307,8 +307,7 @@ def train_or_rerank_data(run: Run) -> Iterator[tuple[str, str, Admissible, list[
     within = Admissible(10, on_infeasible="truncate").at_least(share=0.5, documents="protected")
     yield "W3C experts, half of each prefix protected", "nDCG(gain='linear')@10", within, [*experts()]
     within = Admissible(20, on_infeasible="truncate").at_least(share=0.5, documents="protected")
-    for kind in ("highschool", "gender"):
-        yield f"students, half of each prefix protected ({kind})", "nDCG(gain='linear')@20", within, [*students(kind)]
+    yield "students, half of each prefix protected", "nDCG(gain='linear')@20", within, [*students()]
 
 
 def relative_price(queries: Queries) -> Queries:

@@ -4,8 +4,11 @@ python examples/training_under_constraints.py
 
 A query is a product search: 5 sellers with 8 offers each. The list shows one offer of each seller. Good sellers are
 expensive, and the good offers of a seller are its cheap ones: price has one sign between sellers and the other sign
-within a seller. Without the constraint, almost all pairs compare offers of different sellers, so training learns the
-first sign. Under the constraint, training must also choose the offer of each seller, so it learns the second one.
+within a seller. Without the constraint, most pairs compare offers of different sellers, and training learns the first
+sign; under it, training must also choose the offer of each seller, and learns the second.
+
+If the feature is the price relative to the seller's mean, the difference is not significant. It is not either on real
+data: MovieLens (859 lists), W3C experts (60), students (5). `python -m benchmarks sets train_or_rerank` measures all.
 """
 
 import numpy as np
