@@ -229,7 +229,7 @@ class IntegralityGap(CompactReprMixin):
 
 
 def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> IntegralityGap:
-    """Solve a problem with real and with integer variables, and compare.
+    """Solve a problem with real and with integer variables (those that it marks, else all), and compare.
 
     problem  a problem class, or anything that has a linear `program` with an objective
     solver   one that accepts linear programs with integers
@@ -241,7 +241,7 @@ def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> Inte
         raise UnsupportedProblemError("a matrix has no objective. Give a problem, or use verify_integrality().")
     program = LinearProgram.from_program(linear)
     relaxed = solve(replace(program, integer=None), solver)
-    every = np.ones(program.objective.size, dtype=np.bool_)
+    every = np.ones(program.objective.size, dtype=np.bool_) if program.integer is None else program.integer
     # What soft rows of fractional coefficients are broken by is no integer.
     marked = problem.linear_program(integer=True).integer if isinstance(problem, PenalizedRanking) else every
     mixed = replace(program, integer=marked)

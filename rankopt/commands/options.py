@@ -329,7 +329,7 @@ class Command(click.Command):
     """A command whose help lists the options by groups."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, context_settings=HELP, **more)
+        super().__init__(*args, **{"context_settings": HELP, **more})
 
     def groups(self, ctx: click.Context) -> dict[str, str]:
         """Name of an option → its group, Run if it is missing."""

@@ -151,6 +151,12 @@ def test_verify_takes_programs(tmp_path):
     assert (odd.returncode, json.loads(odd.stdout)["determinant"]) == (1, "2")
     assert json.loads(odd.stdout)["optimum"]["relaxation"] == pytest.approx(1.5)
     assert called("verify", tmp_path / "path.lp", "--report", tmp_path / "page.html").returncode == 0
+    sums = [f"{a} + {b}" for cycle in ("xyz", "uvw") for a, b in zip(cycle, cycle[1:] + cycle[0], strict=True)]
+    text = "".join(f" r{i}: {terms} >= 1\n" for i, terms in enumerate(sums))  # x is the only integer
+    text = f"Minimize\n o: x + y + z + u + v + w\nSubject To\n{text}Generals\n x\nEnd\n"
+    (tmp_path / "mixed.lp").write_text(text)
+    optimum = json.loads(called("verify", tmp_path / "mixed.lp", "--json").stdout)["optimum"]
+    assert (optimum["relaxation"], optimum["integer"]) == pytest.approx((3.0, 3.5))  # 2 + 1.5
 
 
 @pytest.mark.parametrize("words", [(), ("--ranker", "boosted")])
