@@ -34,6 +34,7 @@ from rankopt.optimize.objective import Objective, largest
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
+from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, chosen_factor
 from rankopt.rankers.path import path as fit_path
@@ -42,7 +43,7 @@ from rankopt.rankers.starts import get_start, median_lam, natural_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
-    pass
+    from rankopt.rankers.typing import Weights
 
 
 Floats = NDArray[np.float64]
@@ -119,12 +120,13 @@ class OptimizedRanker(LinearRanker):
 
     path = fit_path
 
-    def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
-        """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
+    def objective(self, queries: Queries, query_weight: Weights | None = None) -> Objective:
+        """The objective J that `fit` minimises on these queries, with query_weight as in `fit`."""
         check_options(self)
         check_type("queries", queries, Queries, error=DataError)
         queries = queries.grouped()
-        weights = np.ones(len(queries)) if weights is None else weights / weights.max()
+        weights = query_weights(queries, query_weight)
+        weights /= weights.max()
         admissible = self._admissible()
         if admissible is not None:
             admissible.validate(queries.attributes)

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.arrays import check_type
 from formulations.compiled import is_small
 from rankopt.data.canonical_order import canonical
+from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, NoProgressWarning, OptionError
 from rankopt.fitting import warn_interrupted
@@ -31,16 +33,25 @@ from rankopt.optimize.objective import SmoothObjective, deviation, deviations
 from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
+from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import in_range, training_run, warn_below_start
 from rankopt.rankers.starts import get_start, spread, unit_of_gains
-from rankopt.rankers.typing import AnyCheckpoint, AnyEngine, AnyMeasure, Callbacks, Normalize, SmoothStart, StrengthName
+from rankopt.rankers.typing import (
+    AnyCheckpoint,
+    AnyEngine,
+    AnyMeasure,
+    Callbacks,
+    Normalize,
+    SmoothStart,
+    StrengthName,
+    Weights,
+)
 from rankopt.risk.risk import shards
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
 
 Floats = NDArray[np.float64]
 
@@ -160,11 +171,13 @@ class SmoothRanker(LinearRanker):
         self.constraints = constraints
         self.normalize = normalize
 
-    def objective(self, queries: Queries, weights: Floats | None = None) -> SmoothObjective:
-        """J_σ as `fit` descends it on these queries, weights (m,) not normalised."""
+    def objective(self, queries: Queries, query_weight: Weights | None = None) -> SmoothObjective:
+        """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""
         self._settings()
+        check_type("queries", queries, Queries, error=DataError)
         queries = queries.grouped()
-        weights = np.ones(len(queries)) if weights is None else weights / weights.max()
+        weights = query_weights(queries, query_weight)
+        weights /= weights.max()
         arranged = canonical(queries, weights)
         measure, small = positional(self.measure), is_small(arranged.offsets)
 
