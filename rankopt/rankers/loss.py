@@ -62,8 +62,8 @@ class LossRanker(FromZeroRanker):
         An `Admissible` that `rank` and `score` obey; training does not use it.
     lam, C, normalize : defaults "scale", None, None
         As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
-        and v the median of their variances there, times the size of the loss: invariant to one scale of all features or
-        of the loss.
+        and v the lower quartile of their variances there, times the size of the loss. One scale of all features or of
+        the loss leaves the orders the same.
 
     **Model**
 

@@ -145,7 +145,8 @@ class MatchingRanker(FromZeroRanker):
         the convex bound and regression for the others.
     lam, C, normalize : defaults "scale", None, None
         As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
-        and v the median of their variances there: invariant to one scale of all features or of position_weight.
+        and v the lower quartile of their variances there. One scale of all features or of position_weight leaves the
+        matchings the same.
 
     **Solver**
 

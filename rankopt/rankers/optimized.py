@@ -38,7 +38,7 @@ from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_of_outcome
-from rankopt.rankers.starts import get_start, median_lam, natural_lam, unit_of
+from rankopt.rankers.starts import get_start, natural_lam, quartile_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
@@ -269,4 +269,4 @@ class FromZeroRanker(OptimizedRanker):
     _from_zero: ClassVar[tuple[float, ...]] = (10.0, 1.0, 0.1, 0.01)
 
     def _natural_lam(self, queries: Arrangement, count: int) -> float:
-        return median_lam(queries, count)
+        return quartile_lam(queries, count)
