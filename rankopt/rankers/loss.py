@@ -61,9 +61,9 @@ class LossRanker(FromZeroRanker):
     constraints : default None
         An `Admissible` that `rank` and `score` obey; training does not use it.
     lam, C, normalize : defaults "scale", None, None
-        As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
-        and v the lower quartile of their variances there, times the size of the loss. One scale of all features or of
-        the loss leaves the orders the same.
+        As in `LargeMarginRanker`, but with w0="zeros" "scale" is d v / (10 m), with d the number of features that
+        vary within queries and v the lower quartile of their variances there, times the size of the loss. One scale of
+        all features or of the loss leaves the orders the same.
 
     **Model**
 

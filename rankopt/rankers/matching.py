@@ -144,9 +144,9 @@ class MatchingRanker(FromZeroRanker):
         "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for
         the convex bound and regression for the others.
     lam, C, normalize : defaults "scale", None, None
-        As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
-        and v the lower quartile of their variances there. One scale of all features or of position_weight leaves the
-        matchings the same.
+        As in `LargeMarginRanker`, but with w0="zeros" "scale" is d v / (10 m), with d the number of features that
+        vary within queries and v the lower quartile of their variances there. One scale of all features or of
+        position_weight leaves the matchings the same.
 
     **Solver**
 

@@ -264,9 +264,11 @@ class OptimizedRanker(LinearRanker):
 
 
 class FromZeroRanker(OptimizedRanker):
-    """Base of rankers that start at w = 0."""
+    """Base of rankers that start at w = 0, unless w0 is another one."""
 
     _from_zero: ClassVar[tuple[float, ...]] = (10.0, 1.0, 0.1, 0.01)
 
     def _natural_lam(self, queries: Arrangement, count: int) -> float:
-        return quartile_lam(queries, count)
+        start = self._start()
+        from_zero = isinstance(start, str) and start == "zeros"
+        return quartile_lam(queries, count) if from_zero else natural_lam(queries, count)
