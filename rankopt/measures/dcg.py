@@ -139,7 +139,8 @@ def _gains(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance
             gain = np.exp2(relevance) - 1
         if not np.all(np.isfinite(gain)):
             raise MeasureError(
-                f"2^y - 1 overflows for the grade {relevance.max():g}; use gain='linear' or smaller grades."
+                f"2^y - 1 overflows for the grade {relevance.max():g}; use gain='linear', as in "
+                "nDCG(gain='linear')@10, or smaller grades."
             )
         return gain
     index = relevance.astype(np.int64)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from rankopt.errors import OptionError
 from rankopt.losses import get_loss, make_loss, sees_queries
 from rankopt.losses.loss import protocol_of
 from rankopt.measures.notation import parse
-from rankopt.rankers.optimized import FromZeroRanker
+from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.path import QUARTILE
 from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
@@ -41,7 +42,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class LossRanker(FromZeroRanker):
+class LossRanker(OptimizedRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w), v_q = 1/m unless queries have weights, over the queries
     that have documents of different grades.
 
@@ -61,9 +62,9 @@ class LossRanker(FromZeroRanker):
     constraints : default None
         An `Admissible` that `rank` and `score` obey; training does not use it.
     lam, C, normalize : defaults "scale", None, None
-        As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
-        and v the median of their variances there, times the size of the loss: invariant to one scale of all features or
-        of the loss.
+        As in `LargeMarginRanker`, but with w0="zeros" "scale" is d v / (10 m), with d the number of features that
+        vary within queries and v the lower quartile of their variances there, times the size of the loss. One scale of
+        all features or of the loss leaves the orders the same.
 
     **Model**
 
@@ -85,6 +86,8 @@ class LossRanker(FromZeroRanker):
     Fitted: `coef_`, `certificate_` (global where the loss is convex, else stationary), `history_`, `n_iter_`, `w0_`,
     `lam_`; with eval_set `best_score_`.
     """
+
+    _from_zero: ClassVar[tuple[float, ...]] = QUARTILE
 
     def __init__(
         self,
@@ -144,13 +147,15 @@ class LossRanker(FromZeroRanker):
         return self.w0
 
 
-class PairwiseRanker(FromZeroRanker):
+class PairwiseRanker(OptimizedRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
     number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; its arguments and
     what is fitted are described there.
     """
+
+    _from_zero: ClassVar[tuple[float, ...]] = QUARTILE
 
     def __init__(
         self,

@@ -32,7 +32,8 @@ from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.linear import row_weights
-from rankopt.rankers.optimized import FromZeroRanker, OptimizedRanker
+from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.path import QUARTILE
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.typing import (
     AnyBound,
@@ -117,7 +118,7 @@ def matching_solver(argmax: Any) -> Solver | str:
     return solver
 
 
-class MatchingRanker(FromZeroRanker):
+class MatchingRanker(OptimizedRanker):
     """Linear ranker that assigns documents to k slots, trained on a bound of the regret of the assignment.
 
     It minimizes (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ). loss_q is an upper bound of the benefit lost by the best
@@ -144,8 +145,9 @@ class MatchingRanker(FromZeroRanker):
         "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for
         the convex bound and regression for the others.
     lam, C, normalize : defaults "scale", None, None
-        As in `LargeMarginRanker`, but "scale" is d v / (10 m), with d the number of features that vary within queries
-        and v the median of their variances there: invariant to one scale of all features or of position_weight.
+        As in `LargeMarginRanker`, but with w0="zeros" "scale" is d v / (10 m), with d the number of features that
+        vary within queries and v the lower quartile of their variances there. One scale of all features or of
+        position_weight leaves the matchings the same.
 
     **Solver**
 
@@ -167,6 +169,8 @@ class MatchingRanker(FromZeroRanker):
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "position_weight_")
 
     _starts: ClassVar[dict[str, str]] = SLOT_STARTS
+
+    _from_zero: ClassVar[tuple[float, ...]] = QUARTILE
 
     _unlimited: ClassVar[str] = "slots are matched, not ranked, and take no constraints"
 

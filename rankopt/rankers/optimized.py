@@ -36,10 +36,10 @@ from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.path import FROM_ZERO, chosen_factor
+from rankopt.rankers.path import FROM_ZERO, QUARTILE, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_of_outcome
-from rankopt.rankers.starts import get_start, median_lam, natural_lam, unit_of
+from rankopt.rankers.starts import get_start, natural_lam, quartile_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class OptimizedRanker(LinearRanker):
     _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None), "warm_start": (bool,)}
 
     _from_zero: ClassVar[tuple[float, ...]] = FROM_ZERO
-    """The parts of "scale" that lam="auto" tries from w₀ = 0."""
+    """The parts of "scale" that lam="auto" tries from w₀ = 0; those of `QUARTILE` where "scale" is `quartile_lam`."""
 
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
@@ -222,7 +222,9 @@ class OptimizedRanker(LinearRanker):
 
     def _natural_lam(self, queries: Arrangement, count: int) -> float:
         """λ of lam="scale" for losses and gains of size 1."""
-        return natural_lam(queries, count)
+        start = self._start()
+        from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == QUARTILE
+        return quartile_lam(queries, count) if from_zero else natural_lam(queries, count)
 
     def _unit_of_gains(self, queries: Arrangement) -> float:
         """The unit in which the loss measures margins: scores that are as many times as large have the same orders."""
@@ -263,12 +265,3 @@ class OptimizedRanker(LinearRanker):
     def _check_params(self) -> None:
         super()._check_params()
         check_options(self)
-
-
-class FromZeroRanker(OptimizedRanker):
-    """Base of rankers that start at w = 0."""
-
-    _from_zero: ClassVar[tuple[float, ...]] = (10.0, 1.0, 0.1, 0.01)
-
-    def _natural_lam(self, queries: Arrangement, count: int) -> float:
-        return median_lam(queries, count)

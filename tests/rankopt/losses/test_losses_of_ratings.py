@@ -61,6 +61,7 @@ def test_the_sweep_is_the_sum_over_all_pairs(cost, whole):
 
 
 @pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.filterwarnings("ignore::rankopt.errors.LargeGainWarning")
 @pytest.mark.parametrize("gain", ["exponential", "linear", np.sqrt])
 def test_differences_of_gains_are_the_sum_over_all_pairs(gain, whole):
     of = {"exponential": lambda y: 2.0**y - 1, "linear": lambda y: y}.get(gain, gain)

@@ -19,7 +19,7 @@ from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, PairwiseRanker, RegressionRanker
-from rankopt.rankers.path import FACTORS, FOLDS, dealt, judged
+from rankopt.rankers.path import FACTORS, FOLDS, QUARTILE, dealt, judged
 from rankopt.rankers.starts import STRENGTH, spread
 
 
@@ -256,7 +256,7 @@ def test_the_best_on_queries_left_out_is_chosen(ranker):
     X, y, qid = drawn_auto()
     queries = Queries.from_arrays(X, y, qid=qid)
     found, factors = judged(ranker.set_params(lam="auto"), queries, np.ones(len(queries)))
-    assert factors == ((10.0, 1.0, 0.1, 0.01) if isinstance(ranker, PairwiseRanker) else FACTORS)
+    assert factors == (QUARTILE if isinstance(ranker, PairwiseRanker) else FACTORS)
     assert found.shape == (1 + len(factors), len(queries))
     fitted = ranker.fit(queries)
     natural = ranker.set_params(lam="scale").fit(queries).lam_
@@ -356,3 +356,12 @@ def test_queries_with_nothing_to_order_are_in_no_fold(useful):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert ranker.fit(X, y, qid=qid).lam_ > 0
+
+
+def test_large_raw_features_do_not_hide_the_one_that_matters():
+    random = np.random.default_rng(0)
+    qid, rate = np.repeat(np.arange(30), 12), random.random(360)
+    X = np.column_stack([random.lognormal(5.0, 1.0, 360), rate, random.integers(0, 1000, 360)])
+    y = np.digitize(rate + 0.1 * random.normal(size=360), [0.3, 0.7]).astype(float)
+    for ranker in (PairwiseRanker(), LossRanker("ordinal")):
+        assert ranker.fit(X, y, qid=qid).score(X, y, qid=qid) > 0.95
