@@ -347,7 +347,8 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
     """
     if weight is None:
         return np.ones(len(queries))
-    weight = in_order_of("query_weight", weight, queries.query_ids)
+    if not isinstance(weight, np.ndarray):
+        weight = in_order_of("query_weight", weight, queries.query_ids)
     check_no_mask("query_weight", weight, DataError)
     try:
         passed = np.asarray(weight)
