@@ -15,4 +15,6 @@ class Doctests(Extension):
 
     def on_instance(self, *, obj: Any, **_: Any) -> None:
         if obj.docstring is not None and "\nExamples\n---" not in obj.docstring.value:
-            obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", obj.docstring.value)
+            obj.docstring.value = EXAMPLE.sub(
+                lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", obj.docstring.value
+            )
