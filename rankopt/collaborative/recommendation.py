@@ -23,10 +23,11 @@ from rankopt.collaborative.quotas import ConstrainedRecommender
 from rankopt.collaborative.reading import indices_of_pairs
 from rankopt.collaborative.user_loss import FoldInResult
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.queries import range_text
 from rankopt.data.typing import Pairs
 from rankopt.data.validation import sealed
 from rankopt.errors import DataError, OptionError
-from rankopt.options import Interval
+from rankopt.ratings.evaluation import popularity_offsets
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, indices_of
 from rankopt.ratings.table import Ratings
 
@@ -74,7 +75,7 @@ class KnownModel(CompactReprMixin):
             check_present(requested, indices, "user", "list")
             check_spelling(known.users, requested, indices, "user")
         candidates = Candidates.among(self, among)
-        offsets = candidates.offsets + _popular(popularity, candidates.counts)
+        offsets = candidates.offsets + popularity_offsets(popularity, candidates.counts)
         out, m = left_out(self, seen, requested, candidates), candidates.items.size
         quotas = (
             None
@@ -132,6 +133,10 @@ class Candidates:
         indices = known.item_index(items)
         check_spelling(known.items, items, indices, "item")
         inside = indices >= 0
+        if not inside.any():
+            raise DataError(
+                f"among has no item of the training ratings ({items.item(0)!r} is not); fit with ratings of it"
+            )
         factors = np.where(inside[:, None], model.factors.items[indices], 0.0)
         offsets = np.where(inside, model.factors.offsets[indices], model.unknown)
         return cls(items, indices, factors, offsets, np.where(inside, model.counts[indices], 0))
@@ -197,7 +202,6 @@ def _each_once(among: Any) -> Any:
 
 LENGTH = 10  # default length of a list
 TOGETHER = 1 << 22  # scores that are held at a time
-MOST = 1e100  # the largest |c| of the popularity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,7 +249,7 @@ class Recommendations(CompactReprMixin):
         return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
-        return f"Recommendations({self.users.size} users, {self.items.size} items)"
+        return f"Recommendations({len(self)} lists of {range_text(np.diff(self.bounds))} items)"
 
     def __str__(self) -> str:
         """The lists of the first users."""
@@ -287,13 +291,6 @@ def _length(k: Any, constraints: Admissible | None) -> int:
             f"use Admissible({k}), or leave k out"
         )
     return constraints.k
-
-
-def _popular(popularity: Any, counts: Ints) -> Floats:
-    """c log(1 + count)."""
-    if popularity not in Interval(-MOST, MOST, "both"):
-        raise OptionError(f"popularity = {popularity!r} is not a valid weight; pass a number up to {MOST:g}")
-    return np.asarray(float(popularity) * np.log1p(counts))
 
 
 def _requested_users(ids: Any) -> NDArray[Any]:

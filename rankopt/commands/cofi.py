@@ -75,7 +75,7 @@ def cofi(
 
     With --test, --test-per-user or --train-per-user every measure is printed next to item means and popularity, among
     the rated items and among all items: a method that is good on one is often bad on the other. Ctrl-C ends training,
-    saves the best factors so far and exits with 130.
+    saves the best factors so far and exits with 130; while --reg is chosen there are none, and nothing is saved.
     """
     parts = {"--test": test_file, "--test-per-user": test_per_user, "--train-per-user": train_per_user}
     chosen = [option for option, value in parts.items() if value is not None]
@@ -154,6 +154,9 @@ def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
         warnings.simplefilter("always", TrainingInterruptedWarning)
         try:
             return ranker.fit(ratings)
+        except KeyboardInterrupt:
+            click.echo("there are no factors yet, so nothing is saved; --reg NUMBER trains at once", err=True)
+            raise
         finally:
             for text in dict.fromkeys(str(one.message) for one in caught):
                 click.echo(text, err=True)
@@ -172,17 +175,22 @@ def _split_text(ratings: Ratings, split: Split) -> str:
 
 def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str, list[RatingsEvaluation]]]:
     """Accuracy of the ranker and the baselines, among rated items and among all items."""
+    from rankopt.collaborative.encoded_ratings import unit_of_ratings
+    from rankopt.collaborative.regularization import POPULARITY
     from rankopt.ratings import ItemMeanBaseline, PopularityBaseline, evaluate_ratings
 
+    unit = unit_of_ratings(split.train.values)
+    c = unit if ranker.loss == "regression" else 1.0  # scores of other losses have the unit 1
     rows = [
-        (f"CofiRanker({ranker.loss})", ranker),
-        ("item mean shrunk by 5", ItemMeanBaseline().fit(split.train)),
-        ("item mean shrunk by 10 plus popularity", ItemMeanBaseline(10.0, 0.1).fit(split.train)),
-        ("popularity", PopularityBaseline().fit(split.train)),
+        (f"CofiRanker({ranker.loss})", ranker, 0.0),
+        (f"CofiRanker({ranker.loss}) plus popularity ({c:g})", ranker, c),
+        ("item mean shrunk by 5", ItemMeanBaseline().fit(split.train), 0.0),
+        ("item mean shrunk by 10 plus popularity", ItemMeanBaseline(10.0, POPULARITY * unit).fit(split.train), 0.0),
+        ("popularity", PopularityBaseline().fit(split.train), 0.0),
     ]
     return [
-        (name, [evaluate_ratings(split, one, measure, candidates) for candidates in ("rated", "all")])
-        for name, one in rows
+        (name, [evaluate_ratings(split, one, measure, candidates, popularity=c) for candidates in ("rated", "all")])
+        for name, one, c in rows
     ]
 
 
@@ -207,12 +215,12 @@ def _print_result(
                 "rounds": ranker.n_iter_, "seconds": seconds,
                 "certificate": {
                     "kind": proved.kind, "objective": proved.primal, "users_gap": proved.users_gap,
-                    "items_gap": proved.items_gap, "gap": proved.relative_gap, "stop": str(proved.stop),
+                    "items_gap": proved.items_gap, "gap": proved.relative_gap, "stop": proved.ending,
                 },
                 "accuracy": [
-                    {"ranker": name, "measure": repr(one.measure), "mean": one.mean,
-                     "standard_error": one.standard_error, "protocol": one.protocol}
-                    for name, found in accuracy for one in found
+                    {"ranker": name, "measure": repr(one.measure), "candidates": candidates, "mean": one.mean,
+                     "standard_error": one.standard_error, "n_users": one.n_users, "protocol": one.protocol}
+                    for name, found in accuracy for candidates, one in zip(("rated", "all"), found, strict=True)
                 ],
             }
         )  # fmt: skip
@@ -243,10 +251,10 @@ def _print_result(
         rows = [[name, *(one.estimate for one in found)] for name, found in accuracy]
         table([repr(accuracy[0][1][0].measure), "rated items", "all items"], rows)
         click.echo(f"\n{accuracy[0][1][0].protocol}\n{accuracy[0][1][1].protocol}")
+        click.echo("popularity (c): plus c log(1 + number of ratings), as in rankopt recommend --popularity c")
     if parted:
         click.echo(f"\n{parted}.")
-    if model is not None:
-        click.echo(f"wrote {model}")
+    click.echo("the model is not saved; give --model FILE" if model is None else f"wrote {model}")
 
 
 @click.command(cls=Command)
@@ -255,7 +263,9 @@ def _print_result(
 @click.option("--k", type=click.IntRange(1), default=10, show_default=True, help="Number of items per user.")
 @click.option("--popularity", type=float, default=0.0, show_default=True,
               help="c of c log(1 + number of ratings), added to the score of an item.")  # fmt: skip
-@click.option("--output", type=OutputPath(dash=True), help="CSV file of the lists, - for standard output, not a table.")
+@click.option(
+    "--output", type=OutputPath(dash=True), help="CSV or TSV file of the lists, - for standard output, not a table."
+)
 @json_option
 def recommend(
     model: str, users: tuple[str, ...], k: int, popularity: float, output: str | None, json_: bool
@@ -271,6 +281,9 @@ def recommend(
 
     if json_ and output is not None:
         raise click.UsageError("--json and --output exclude each other; give one of them")
+    ending = "" if output is None else Path(output).suffix
+    if ending not in ("", ".csv", ".tsv", ".txt"):
+        raise click.UsageError(f"--output writes CSV or TSV, and {output} would be no {ending} file; end it in .csv")
     ranker = load_model(model)
     if not hasattr(ranker, "recommend"):
         raise click.UsageError(f"{model} ranks documents and recommends no items; use rankopt rank {model} DATA")
@@ -279,8 +292,9 @@ def recommend(
     known = ranker.user_ids_.tolist()
     unknown = next((one for one in ids if one not in known), None)
     if unknown is not None:
+        several = "repeat --users for several; " if "," in str(unknown) else ""
         raise DataError(
-            f"{model} has no user {unknown!r}; its {len(known)} users are {', '.join(map(str, known[:5]))} ..."
+            f"{model} has no user {unknown!r}; {several}its {len(known)} users are {', '.join(map(str, known[:5]))} ..."
         )
     lists = ranker.recommend(ids or None, k, popularity=popularity).to_frame()
     titles = ranker.item_attributes_.get("title")
@@ -289,7 +303,7 @@ def recommend(
     if json_:
         as_json({"model": model, "recommendations": lists.to_dict("records")})
     elif output is not None:
-        write_output(output, lists.to_csv(index=False).encode())
+        write_output(output, lists.to_csv(index=False, sep="\t" if ending == ".tsv" else ",").encode())
     else:
         lists["score"] = lists["score"].map("{:.4f}".format)
         table(list(lists.columns), lists.to_numpy().tolist())

@@ -3,7 +3,7 @@
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -75,8 +75,8 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
         global gap is at most `tol`, or stops decreasing.
     reg : default "auto"
-        ρ = λ/λ_max. For a convex loss, λ >= λ_max gives zero factors. "auto" chooses ρ by cross-fitting on the
-        training ratings (see `chosen_`).
+        Regularization ρ = λ/λ_max, relative to λ_max, above which all factors are 0 (for a convex loss). "auto"
+        chooses ρ by cross-fitting on the training ratings (see `chosen_`).
     lam : default None
         λ; replaces reg.
 
@@ -92,9 +92,10 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         residual of the item's n ratings times n/(n + 30); "auto", "means" for ranking losses with a nonconvex
         bound or with a median of fewer than 30 ratings per user, else "mean".
     popularity_prior : default None
-        The weight c >= 0 of log(1 + number of ratings of the item) in the prior of the items' offsets. None is 0.1 for
-        losses of orders, and in a regression a 40th of the range of the ratings (from their 1% to their 99% quantile):
-        0.1 for 1 to 5 stars. So the unit of the ratings has no effect on recommendations.
+        The weight c >= 0 of log(1 + number of ratings of the item) in the prior of the items' offsets; None is a 40th
+        of the range of the ratings in a regression (0.1 for 1 to 5 stars), else 0.1. The range is from their 1% to
+        their 99% quantile, so the unit of the ratings has no effect on recommendations. A number c is in the unit of
+        the scores: in a regression that of the ratings, else a quarter of their range.
     weight_by_count : default False
         True: λ and μ are multiplied by the number of ratings of the user or item.
     bound : default "convex"
@@ -118,9 +119,10 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     **Run**
 
-    max_iter, time_limit : defaults 100, None
-        Maximum rounds and seconds; exceeding them raises a ConvergenceWarning. reg="auto" may use half of the
-        seconds.
+    max_iter : default 100
+        Maximum rounds; exceeding them raises a ConvergenceWarning.
+    time_limit : default None
+        Maximum seconds, of which reg="auto" may use half; exceeding them raises a ConvergenceWarning.
     patience : default 5
         Rounds without improvement on eval_set after which training ends.
     engine, n_jobs : defaults "threads", None
@@ -156,6 +158,14 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
     _rules: ClassVar[Rules] = RULES
+    _misnamed: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("n_factors", "n_components", "rank", "k"), "the number of factors is called factors here"),
+        **dict.fromkeys(
+            ("regularization", "reg_all", "alpha", "lambda_"),
+            "the regularization is called reg here, relative to λ_max; lam is λ itself",
+        ),
+        **dict.fromkeys(("n_epochs", "iterations", "epochs"), "the maximum number of rounds is called max_iter here"),
+    }
 
     certificate_: Certificate
     history_: History

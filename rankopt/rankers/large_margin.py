@@ -135,8 +135,10 @@ class LargeMarginRanker(OptimizedRanker):
 
     **Run**
 
-    max_iter, time_limit : defaults 2000, None
-        Maximum steps and seconds; exceeding them raises a ConvergenceWarning.
+    max_iter : default 2000
+        Maximum steps; exceeding them raises a ConvergenceWarning.
+    time_limit : default None
+        Maximum seconds; exceeding them raises a ConvergenceWarning.
     engine, n_jobs : defaults "threads", None
         What computes the shards of the data ("threads", "serial", "dask", or an object with a method
         `map(function, shards)`), and the number of workers. Results are bit-identical for every engine.

@@ -70,10 +70,12 @@ class RecommendationMixin:
         """Return the best k items of each user (None: all users); users may be unknown to the model.
 
         k: default 10, or the list length of the constraints. seen: "leave out" the items that a user rated in training,
-        "keep" them, or `Ratings` of the items to leave out. among: the candidate items, None for all. popularity: c of
-        c log(1 + count), added to the scores. constraints: constraints on attributes of the items of the training
-        ratings, such as `Admissible(10).at_most(2, by="genre")`; the list is then the exact maximizer of
-        Σ_i s_π(i) / log2(i + 1) over the admissible lists.
+        "keep" them, or `Ratings` of the items to leave out. among: the candidate items, None for all; those without
+        training ratings have the score `cold_start_bias_`, and one item at least must have some. popularity: c of
+        c log(1 + count), added to the scores; `evaluate_ratings(..., popularity=c)` measures its effect.
+        constraints: constraints on attributes of the items of the training ratings, such as
+        `Admissible(10).at_most(2, by="genre")`; the list is then the exact maximizer of Σ_i s_π(i) / log2(i + 1) over
+        the admissible lists.
 
         If fewer than k items are left, the list is shorter. Equal scores are ordered by item id. Raises OptionError for
         a k other than that of the constraints, and DataError for a user without an admissible list

@@ -30,7 +30,7 @@ from rankopt.measures.binary import Binary
 from rankopt.measures.dcg import DiscountOptions
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.options import number
+from rankopt.options import Interval, number
 from rankopt.ratings.splits import Split, number_of_users
 from rankopt.ratings.table import Ratings
 
@@ -111,6 +111,7 @@ def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[No
         ) from error
 
 
+MOST = 1e100  # the largest |c| of the popularity
 PAIRS = 1 << 20  # number of (user, item) pairs scored at a time if all items are candidates
 
 
@@ -121,7 +122,7 @@ class RatingsEvaluation(CompactReprMixin):
     * `users` (m,): ids of users with test ratings; `values` (m,): their values, NaN if the measure is undefined or all
       candidates have one grade
     * `tied`: number of users whose value depends on the order of ties
-    * `protocol`: split, candidates and ties in words
+    * `protocol`: split, candidates, ties and users left out in words
     """
 
     measure: Measure
@@ -129,6 +130,11 @@ class RatingsEvaluation(CompactReprMixin):
     values: Floats
     tied: int
     protocol: str
+
+    @property
+    def n_users(self) -> int:
+        """The number of users that count in the mean."""
+        return int(np.count_nonzero(~np.isnan(self.values)))
 
     @property
     def mean(self) -> float:
@@ -153,19 +159,27 @@ class RatingsEvaluation(CompactReprMixin):
 
 
 def evaluate_ratings(
-    split: Split, predict: Any, measure: str | Measure = "nDCG@10", candidates: str = "rated"
+    split: Split,
+    predict: Any,
+    measure: str | Measure = "nDCG@10",
+    candidates: str = "rated",
+    *,
+    popularity: float = 0.0,
 ) -> RatingsEvaluation:
     """Evaluate each user's ranking of the candidates, "rated" or "all".
 
     predict: an object whose `predict(Ratings)` returns the scores of all its pairs, or the scores: (n_ratings,) of
     `split.test`, or (n_users, n_items) of all pairs. For new users (`split.known`) its `fold_in(Ratings)` is called
-    first, if it has one. Users whose candidates all have one grade do not count. Raises DataError for an invalid split,
-    for scores of another shape or NaN, and if no user counts; MeasureError if all rated items are relevant.
+    first, if it has one. popularity: c of c log(1 + number of training ratings), added to the scores as `recommend`
+    does. Users whose candidates all have one grade do not count, and the protocol has their number. Raises DataError
+    for an invalid split, for scores of another shape or NaN, and if no user counts; MeasureError if all rated items are
+    relevant.
     """
     wanted = parse(measure)
     _check_arguments(split, predict)
     if not isinstance(candidates, str) or candidates not in ("rated", "all"):
         raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
+    bonus = popularity_offsets(popularity, split.train.counts)
     if not split.test.n_ratings:
         raise DataError("the split has no test ratings; pass a split with some.")
     if candidates == "rated":
@@ -173,20 +187,36 @@ def evaluate_ratings(
     if hasattr(predict, "predict") and split.known is not None and hasattr(predict, "fold_in"):
         predict = predict.fold_in(split.known)
     tested = np.flatnonzero(np.diff(split.test.bounds))
-    values, tied = [], 0
+    values, tied, equal = [], 0, 0
     for pairs, scores in _score_pairs(split, predict, tested, candidates):
         bounds = pairs.bounds[np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])]  # without empty lists
         with measured(wanted, pairs.values):
-            found = evaluate(pairs.values, scores, wanted, offsets=bounds)
-        values.append(np.where(ordered_lists(bounds, pairs.values), found.values[0], np.nan))
+            found = evaluate(pairs.values, scores + bonus[pairs.columns], wanted, offsets=bounds)
+        ordered = ordered_lists(bounds, pairs.values)
+        values.append(np.where(ordered, found.values[0], np.nan))
+        equal += int(np.count_nonzero(~ordered))
         tied += int(found.tied[0])
     every = np.concatenate(values)
     if np.isnan(every).all():
         raise DataError(f"{wanted!r} judges no user because none has candidates of two grades; test other ratings")
     what = "rated items only" if candidates == "rated" else "all items but those seen, not rated = 0"
-    return RatingsEvaluation(
-        wanted, sealed(split.test.users[tested]), sealed(every), tied, f"{split.protocol}; {what}; ties averaged"
-    )
+    undefined = int(np.isnan(every).sum()) - equal
+    parts = [
+        split.protocol,
+        what,
+        *([f"plus {popularity:g} log(1 + number of training ratings)"] if popularity else []),
+        "ties averaged",
+        *([f"{number_of_users(equal)} with equal ratings left out"] if equal else []),
+        *([f"{number_of_users(undefined)} on whom the measure is undefined left out"] if undefined else []),
+    ]
+    return RatingsEvaluation(wanted, sealed(split.test.users[tested]), sealed(every), tied, "; ".join(parts))
+
+
+def popularity_offsets(popularity: Any, counts: Ints) -> Floats:
+    """c log(1 + count), added to the scores of items."""
+    if popularity not in Interval(-MOST, MOST, "both"):
+        raise OptionError(f"popularity = {popularity!r} is not a valid weight; pass a number up to {MOST:g}")
+    return np.asarray(float(popularity) * np.log1p(counts))
 
 
 def _check_arguments(split: Any, predict: Any) -> None:
@@ -280,7 +310,8 @@ class ItemScores(CompactReprMixin):
 class ItemMeanBaseline:
     """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): item means shrunk towards the mean m of all.
 
-    n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity`. An item without ratings has m.
+    n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity` in the unit of the ratings. An item without
+    ratings has m.
 
     >>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
     >>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores.round(2)

@@ -273,12 +273,23 @@ def _twin(one: Any) -> int | str | None:
     return str(int(one)) if isinstance(one, int | np.integer) or float(one).is_integer() else None
 
 
-USER = ("user", "userid", "uid", "useridx", "member", "customer", "customerid", "reader", "readerid")
+USER = (
+    "user", "userid", "uid", "useridx", "member", "memberid", "customer", "customerid", "client", "clientid", "reader",
+    "readerid", "reviewer", "reviewerid", "visitor", "visitorid",
+)  # fmt: skip
 ITEM = (
     "item", "itemid", "iid", "itemidx", "movie", "movieid", "film", "filmid", "book", "bookid", "isbn", "joke",
     "jokeid", "product", "productid", "track", "trackid", "song", "songid", "artist", "artistid",
+    "sku", "skuid", "article", "articleid", "asin", "business", "businessid", "game", "gameid", "recipe", "recipeid",
 )  # fmt: skip
-RATING = ("rating", "ratings", "score", "stars", "value")  # column names, case-insensitive, without `_`, `-` and blanks
+RATING = (
+    "rating",
+    "ratings",
+    "score",
+    "stars",
+    "value",
+    "overall",
+)  # column names, case-insensitive, without `_`, `-` and blanks
 
 
 def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, Any, Any]:
@@ -314,26 +325,25 @@ def triplets_of_frame(frame: Any, user: str | None, item: str | None, rating: st
         )
     if hasattr(frame, "collect"):
         raise DataError("from_frame needs a collected frame; got a lazy one. Pass frame.collect().")
-    chosen = chosen_columns(list(frame.columns), user, item, rating)
+    chosen = chosen_columns(list(frame.columns), user, item, rating, "Ratings.from_frame(frame, {})")
     return frame[chosen[0]], frame[chosen[1]], frame[chosen[2]]
 
 
-def chosen_columns(names: list[Any], user: str | None, item: str | None, rating: str | None) -> list[Any]:
-    """The columns of user, item and rating: the named ones, else those with usual names."""
-    return [
-        _column(names, name, usual, what)
-        for name, usual, what in ((user, USER, "user"), (item, ITEM, "item"), (rating, RATING, "rating"))
-    ]
-
-
-def _column(names: list[Any], wanted: str | None, usual: tuple[str, ...], what: str) -> Any:
+def chosen_columns(
+    names: list[Any], user: str | None, item: str | None, rating: str | None, call: str = ""
+) -> list[Any]:
+    """The columns of user, item and rating: the named ones, else those with usual names. call: the call with all three
+    that an error suggests, {} for its arguments; by default only the missing one is named."""
     listed = ", ".join(map(repr, names)) or "none"
-    if wanted is not None:
-        if not isinstance(wanted, Hashable) or names.count(wanted) != 1:
+    found = {}
+    for what, wanted, usual in (("user", user, USER), ("item", item, ITEM), ("rating", rating, RATING)):
+        if wanted is not None and (not isinstance(wanted, Hashable) or names.count(wanted) != 1):
             raise DataError(f"{what} = {wanted!r} is not the name of one column; the columns are {listed}.")
-        return wanted
-    found = [name for name in names if plain_name(name) in usual]
-    if len(found) != 1:
-        why = f"{', '.join(map(repr, found))} would all do" if found else "none has a usual name"
-        raise DataError(f"The frame has no unique column of the {what} ({why} among {listed}); pass {what}='...'.")
-    return found[0]
+        found[what] = [name for name in names if plain_name(name) in usual] if wanted is None else [wanted]
+    words = {what: f"{what}={some[0]!r}" if len(some) == 1 else f"{what}='...'" for what, some in found.items()}
+    for what, some in found.items():
+        if len(some) != 1:
+            why = f"{', '.join(map(repr, some))} would all do" if some else "none has a usual name"
+            cure = call.format(", ".join(words.values())) if call else words[what]
+            raise DataError(f"The frame has no unique column of the {what} ({why} among {listed}); pass {cure}.")
+    return [some[0] for some in found.values()]

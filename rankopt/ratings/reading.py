@@ -29,6 +29,7 @@ Plain or gzip; UTF-8, else Latin-1 (both older sets).
 
 import csv
 import re
+import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -267,7 +268,8 @@ def read_ratings(
     """Read ratings from a text, parquet or Feather file, or from a MovieLens folder including its item file.
 
     items: an item file (`u.item`, `movies.dat`, `movies.csv`); its titles and genres become the attributes `title` and
-    `genre` (a tuple of labels), and unrated items are included. user, item, rating: header columns, by default those
+    `genre` (a tuple of labels), and unrated items are included; a warning states how many of the rated items it has
+    if these are fewer than half. user, item, rating: header columns, by default those
     with usual names; see `Ratings.from_frame`.
 
     Raises DataError naming file and line for a wrong number of fields, an empty id, a rating that is not a finite
@@ -280,12 +282,21 @@ def read_ratings(
     if Path(file).is_dir():
         file, found = _in_folder(Path(file))
         items = found if items is None else items
+    attributes = None if items is None else read_items(items)
     if file.lower().endswith((".parquet", ".feather")):
-        return ratings_of_columns(file, (user, item, rating), None if items is None else read_items(items))
-    reading = _Reading(file, (user, item, rating))
-    for first, text in text_blocks(file, BLOCK):
-        reading.take(first, text)
-    return reading.ratings(None if items is None else read_items(items))
+        ratings = ratings_of_columns(file, (user, item, rating), attributes)
+    else:
+        reading = _Reading(file, (user, item, rating))
+        for first, text in text_blocks(file, BLOCK):
+            reading.take(first, text)
+        ratings = reading.ratings(attributes)
+    if attributes is not None:
+        rated = np.flatnonzero(ratings.counts)
+        titled = sum(title is not None for title in ratings.attributes["title"][rated])
+        if 2 * titled < rated.size:
+            message = f"{fspath(items)} has {titled} of the {rated.size} rated items; check that their ids agree"
+            warnings.warn(message, UserWarning, stacklevel=2)
+    return ratings
 
 
 def rating_columns(

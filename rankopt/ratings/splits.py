@@ -8,6 +8,7 @@ Source: Weimer, Karatzoglou, Le and Smola 2007, section 6 (n = 10, 20, 50; 100 n
 That users of weak generalisation have at least n + 10 ratings is later practice, not in the paper.
 """
 
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +128,8 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     """Build a split from given training and test ratings, over the users and items of both.
 
     Attributes are merged; those of `train` take precedence. The protocol states how many test users are unknown. Raises
-    DataError for a pair in both, for ids that are numbers in one and text in the other, and if no test item is known.
+    DataError for a pair in both, for ids that are numbers in one and text in the other, and if no test item or no test
+    user is known. Warns if most test users are unknown.
     """
     train, test = _read(train, "given_split"), _read(test, "given_split")
     users_known, items_known = train.user_index(test.users), train.item_index(test.items)
@@ -140,6 +142,15 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
             f"no item of the test is one of training ({test.items.item(int(test.columns[0]))!r} is not): nothing can "
             "be evaluated; pass files of one catalogue"
         )
+    if strangers and strangers == tested.sum():
+        one, own = test.users.item(int(tested.argmax())), train.users.item(0)
+        raise DataError(
+            f"no user of the test is one of training (the test has {one!r}, training {own!r}): only offsets of items "
+            "could be evaluated; write the ids of both alike, or use strong_split(ratings) for new users"
+        )
+    if 2 * strangers > tested.sum():
+        message = f"{strangers} of {tested.sum()} users of the test are not in training; check that their ids agree"
+        warnings.warn(message, UserWarning, stacklevel=2)
     users = list(dict.fromkeys([*train.users.tolist(), *test.users.tolist()]))
     items = list(dict.fromkeys([*train.items.tolist(), *test.items.tolist()]))
     first, second = (

@@ -290,7 +290,8 @@ class Ratings(CompactReprMixin):
         """Build from the rows of a pandas or polars data frame.
 
         user, item, rating: its columns, by default those with usual names (user, userID, user_id, userId; item,
-        movie, ... alike; rating, score, stars); others are ignored. Raises DataError for a missing or ambiguous column.
+        sku, movie, ... alike; rating, score, stars); others are ignored. Raises DataError for a missing or ambiguous
+        column.
         """
         found = triplets_of_frame(frame, user, item, rating)
         return cls.from_arrays(*found, users=users, items=items, attributes=attributes)

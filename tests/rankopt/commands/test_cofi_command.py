@@ -45,7 +45,11 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     same = given_split(read_ratings(train), read_ratings(test))
     model = load_model(tmp_path / "m")
     rows = {(row["ranker"], row["protocol"]): row["mean"] for row in told["accuracy"]}
-    assert len(rows) == 8
+    assert len(rows) == 10
+    assert {(row["candidates"], row["n_users"]) for row in told["accuracy"]} == {("rated", 128), ("all", 128)}
+    assert told["certificate"]["stop"] == "the gaps of both blocks are within the tolerance"
+    plus = evaluate_ratings(same, model, candidates="all", popularity=1.0)
+    assert rows["CofiRanker(regression) plus popularity (1)", plus.protocol] == pytest.approx(plus.mean, abs=1e-12)
     for candidates in ("rated", "all"):
         for name, one in (
             ("CofiRanker(regression)", model),
@@ -100,6 +104,38 @@ def test_what_is_held_out_is_no_part_of_the_model_and_that_is_said(tmp_path):
         assert told in text
         assert "the model, which is what --model saves, its certificate and what a quota costs are of those" in text
     assert "--model saves" not in run(tmp_path / "x.tsv").output
+    assert "the model is not saved; give --model FILE\n" in done.stdout
+
+
+def test_the_unit_of_the_ratings_changes_no_row_of_the_table(tmp_path):
+    """The measure has a linear gain, so that it is the same for a quarter of the ratings too."""
+    split = weak_split(load_ratings_sample(), 10)
+    found = []
+    for scale in (1, 4):
+        files = []
+        for name, part in (("train", split.train), ("test", split.test)):
+            users, items = part.users[part.user_of()], part.items[part.columns]
+            files.append(tmp_path / f"{name}{scale}.tsv")
+            np.savetxt(files[-1], np.column_stack([users, items, part.values / scale]), ["%d", "%d", "%.2f"], "\t")
+        done = run(files[0], "--test", files[1], "--measure", "nDCG(gain='linear')@10", "--json")
+        found.append([row["mean"] for row in json.loads(done.stdout)["accuracy"]])
+    assert len(found[0]) == 10
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
+
+
+def test_lists_are_written_as_text_and_several_users_by_several_options(tmp_path):
+    run("--model", tmp_path / "m")
+
+    def recommend(*words):
+        return CliRunner().invoke(rankopt, ["recommend", str(tmp_path / "m"), *map(str, words)])
+
+    done = recommend("--users", 1, "--output", tmp_path / "x.parquet")
+    assert done.exit_code == 2
+    assert not (tmp_path / "x.parquet").exists()
+    assert recommend("--users", 1, "--k", 2, "--output", tmp_path / "x.tsv").exit_code == 0
+    assert (tmp_path / "x.tsv").read_text().startswith("user\trank\titem\tscore")
+    with pytest.raises(DataError, match="no user '1,2'; repeat --users for several; its 240 users"):
+        raise recommend("--users", "1,2").exception
 
 
 def test_the_file_may_be_left_out():

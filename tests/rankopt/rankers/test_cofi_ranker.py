@@ -169,6 +169,12 @@ def test_what_is_of_measures_is_refused_with_another_loss(loss):
         CofiRanker(loss, position_weights="log").fit(few())
 
 
+def test_names_of_other_libraries_are_refused_with_ours():
+    for name, own in (("n_factors", "factors"), ("regularization", "reg"), ("n_epochs", "max_iter")):
+        with pytest.raises(OptionError, match=f"is called {own} here"):
+            CofiRanker(**{name: 4})
+
+
 def test_the_squared_loss_is_the_regression():
     with pytest.raises(OptionError, match="levels want offsets of users; take 'regression'"):
         CofiRanker("squared").fit(few())

@@ -75,9 +75,11 @@ def test_unknown_users_and_items_have_priors(films, ranker):
     by_offset = films.items[np.argsort(-ranker.item_bias_, kind="stable")]
     assert lists["nobody"] == by_offset[:5].tolist()
     assert len(lists[1]) == 5
-    alone = ranker.recommend([1], among=["new film"])
-    assert alone[1] == ["new film"]
-    assert alone.scores == pytest.approx([ranker.cold_start_bias_ + ranker.user_bias_[0]])
+    every = ranker.recommend([1], k=1000, among=[*films.items.tolist(), "new film"], seen="keep")
+    new = every.scores[every[1].index("new film")]
+    assert new == pytest.approx(ranker.cold_start_bias_ + ranker.user_bias_[0])
+    with pytest.raises(DataError, match=r"among has no item of the training ratings \('new film' is not\); fit with"):
+        ranker.recommend([1], among=["new film", "newer film"])
     assert np.isfinite(lists.scores).all()
 
 
@@ -291,6 +293,8 @@ def test_frames_of_lists(ranker):
     frame = ranker.recommend([1, 2], k=2).to_frame()
     assert frame["rank"].tolist() == [1, 2, 1, 2]
     assert frame.columns.tolist() == ["user", "rank", "item", "score"]
+    assert repr(ranker.recommend([1, 2], k=3)) == "Recommendations(2 lists of 3 items)"
+    assert repr(ranker.recommend([])) == "Recommendations(0 lists of 0 items)"
 
 
 @pytest.mark.parametrize(
@@ -356,7 +360,7 @@ def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films
 
 def test_what_was_seen_is_left_out_though_the_model_does_not_know_it(films, ranker):
     seen = Ratings.from_arrays([1, 1], ["new", "other"], [5, 5])
-    assert ranker.recommend([1], among=["new", "newer"], seen=seen)[1] == ["newer"]
+    assert sorted(ranker.recommend([1], among=[4, "new", "newer"], seen=seen)[1], key=str) == [4, "newer"]
     guest = ranker.fold_in(Ratings.from_arrays(["guest"] * 2, [3, "new"], [5, 4]))
     assert sorted(guest.recommend(among=[3, 4, "new", "newer"])["guest"], key=str) == [4, "newer"]
 

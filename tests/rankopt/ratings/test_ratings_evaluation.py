@@ -193,8 +193,15 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
     ranker = CofiRanker(factors=1, reg=0.5).fit(split.train)
     found = evaluate_ratings(split, ranker)
     assert np.isnan(found.values).tolist() == [True, True, False, False]
+    assert found.protocol.endswith("; rated items only; ties averaged; 2 users with equal ratings left out")
+    assert found.n_users == 2
     assert found.mean == pytest.approx(ranker.score(split.test), abs=1e-12)
-    assert not np.isnan(evaluate_ratings(split, ranker, candidates="all").values).any()
+    every = evaluate_ratings(split, ranker, candidates="all")
+    assert not np.isnan(every.values).any()
+    assert "left out" not in every.protocol
+    undefined = evaluate_ratings(split, ranker, "AP(rel=5)")  # user 3 has no relevant item
+    assert undefined.protocol.endswith("left out; 1 user on whom the measure is undefined left out")
+    assert undefined.n_users == 1
     equal = given_split(train, Ratings.from_arrays([0, 0, 1], [7, 8, 7], [3, 3, 2]))
     with pytest.raises(DataError, match="judges no user"):
         evaluate_ratings(equal, ranker)
@@ -241,6 +248,40 @@ def test_a_mix_tells_what_one_of_its_parts_tells():
     assert evaluate_ratings(split, ItemMeanBaseline().fit(split.train), "AP + nDCG@10").mean > 1
 
 
+@pytest.mark.parametrize("candidates", ["rated", "all"])
+def test_popularity_is_added_to_the_scores_as_recommend_adds_it(candidates):
+    split = weak_split(made(), seed=1)
+    scores = np.random.default_rng(0).normal(size=(40, 60))
+    found = evaluate_ratings(split, scores, candidates=candidates, popularity=0.7)
+    expected = evaluate_ratings(split, scores + 0.7 * np.log1p(split.train.counts), candidates=candidates)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert "; plus 0.7 log(1 + number of training ratings); ties" in found.protocol
+    with pytest.raises(OptionError, match="popularity = 'x' is not a valid weight"):
+        evaluate_ratings(split, scores, popularity="x")
+
+
+def test_users_whose_ids_are_written_otherwise_are_named():
+    """Without a known user only offsets of items would be judged."""
+    train = Ratings.from_arrays([1, 1, 2, 3], [1, 2, 1, 2], [5, 4, 3, 2])
+    with pytest.raises(DataError, match=r"no user of the test is one of training \(the test has 'u1', training 1\)"):
+        given_split(train, Ratings.from_arrays(["u1", "u2"], [3, 1], [4, 2]))
+    with pytest.warns(UserWarning, match="2 of 3 users of the test are not in training; check that their ids agree"):
+        given_split(train, Ratings.from_arrays([1, 7, 8], [3, 1, 1], [4, 2, 5]))
+    assert given_split(train, Ratings.from_arrays([1, 7], [3, 1], [4, 2])).test.n_ratings == 2
+
+
+def test_a_frame_of_other_columns_is_refused_with_the_call_that_reads_it():
+    frame = pd.DataFrame({"customer_id": [1, 1, 2], "thing": [7, 8, 7], "stars": [5, 3, 4]})
+    cure = r"pass Ratings\.from_frame\(frame, user='customer_id', item='\.\.\.', rating='stars'\)\.$"
+    from rankopt.rankers import CofiRanker
+
+    for refused in (CofiRanker().fit, weak_split, lambda frame: given_split(frame, frame), Ratings.from_frame):
+        with pytest.raises(DataError, match=cure):
+            refused(frame)
+    named = frame.rename(columns={"thing": "sku"})
+    assert Ratings.from_frame(named) == Ratings.from_frame(frame, user="customer_id", item="thing", rating="stars")
+
+
 def test_words_are_no_scores():
     with pytest.raises(DataError, match="scores cannot be read"):
         evaluate_ratings(weak_split(made(), seed=1), "x")
@@ -268,7 +309,7 @@ def test_frames_are_split_as_ratings_are_and_other_things_are_refused():
     same = Ratings.from_frame(frame)
     assert weak_split(frame, seed=3).train == weak_split(same, seed=3).train
     assert strong_split(frame, users=5, least=5).test == strong_split(same, users=5, least=5).test
-    assert given_split(frame[:600], frame[600:]).test.n_ratings == 300
+    assert given_split(frame[::2], frame[1::2]).test.n_ratings == 450
     for asked in (lambda: weak_split([1, 2]), lambda: strong_split(3), lambda: given_split(ratings, 3)):
         with pytest.raises(DataError, match=r"pass Ratings, as Ratings\.from_arrays"):
             asked()

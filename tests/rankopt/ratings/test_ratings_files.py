@@ -210,6 +210,18 @@ def test_files_of_columns_are_the_same_table_as_text(tmp_path, ending):
     assert read_ratings(files[0], user="movieId", item="userId").users.tolist() == [9, 10]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_items_that_are_hardly_those_of_the_ratings_are_counted(tmp_path, ending):
+    ratings, movies = tmp_path / f"ratings.{ending}", tmp_path / "movies.csv"
+    if ending == "csv":
+        ratings.write_text("userId,movieId,rating\n1,10,5\n2,11,3\n1,12,4\n")
+    else:
+        columns_at(ratings, user=[1, 2, 1], item=[10, 11, 12], rating=[5, 3, 4])
+    movies.write_text("movieId,title,genres\n10,A,x\n77,B,y\n")
+    with pytest.warns(UserWarning, match=r"movies\.csv has 1 of the 3 rated items; check that their ids agree"):
+        read_ratings(ratings, items=movies)
+
+
 def test_ids_of_text_in_columns_stay_text(tmp_path):
     movies = tmp_path / "movies.csv"
     movies.write_text("movieId,title,genres\n9,A,x\n")
