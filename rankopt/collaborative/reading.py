@@ -129,7 +129,7 @@ def read_ratings_and_weights(
 
 def held_out(eval_set: Any, train: Ratings) -> Ratings:
     """The ratings of an eval_set: `Ratings`, a data frame, or a pair (X, y). DataError for anything else, for ids of
-    another type than those of training, and where no item is one of training."""
+    another type than those of training, and where no user or no item is one of training."""
     if isinstance(eval_set, list) and len(eval_set) == 1:  # as LightGBM has them
         (eval_set,) = eval_set
     if isinstance(eval_set, tuple | list):
@@ -140,11 +140,12 @@ def held_out(eval_set: Any, train: Ratings) -> Ratings:
         found = read_ratings_and_weights(*eval_set)[0]
     else:
         found = read_ratings_and_weights(eval_set, None)[0]
-    _, items = indices_of_pairs(train, found)
-    if (items < 0).all():
-        raise DataError(
-            "eval_set judges nothing because it has no item of training; hold out ratings of the same items"
-        )
+    users, items = indices_of_pairs(train, found)
+    for what, index in (("item", items), ("user", users)):
+        if (index < 0).all():
+            raise DataError(
+                f"eval_set judges nothing because it has no {what} of training; hold out ratings of the same {what}s"
+            )
     return found
 
 

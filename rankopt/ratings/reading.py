@@ -290,7 +290,7 @@ def read_ratings(
         for first, text in text_blocks(file, BLOCK):
             reading.take(first, text)
         ratings = reading.ratings(attributes)
-    if attributes is not None:
+    if items is not None:
         rated = np.flatnonzero(ratings.counts)
         titled = sum(title is not None for title in ratings.attributes["title"][rated])
         if 2 * titled < rated.size:

@@ -123,6 +123,16 @@ def test_the_unit_of_the_ratings_changes_no_row_of_the_table(tmp_path):
     assert found[0] == pytest.approx(found[1], abs=1e-9)
 
 
+def test_an_interruption_before_there_are_factors_saves_nothing(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rankopt.rankers.CofiRanker.fit", interrupted)
+    done = CliRunner().invoke(rankopt, ["cofi", "--model", str(tmp_path / "m")])
+    assert "there are no factors yet, so nothing is saved" in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
 def test_lists_are_written_as_text_and_several_users_by_several_options(tmp_path):
     run("--model", tmp_path / "m")
 

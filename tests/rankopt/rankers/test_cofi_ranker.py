@@ -604,6 +604,7 @@ def test_an_eval_set_that_judges_nothing_is_refused():
     ratings = tastes()
     for given, told in (
         ([("0", 1), ("0", 2)], "user '0' is text"), ([("x", "a"), ("x", "b")], "no item of training"),
+        ([("x", 1), ("x", 2)], "no user of training"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=told):
             CofiRanker(**QUICK).fit(ratings, eval_set=(given, [1, 2]))
