@@ -281,9 +281,6 @@ def recommend(
 
     if json_ and output is not None:
         raise click.UsageError("--json and --output exclude each other; give one of them")
-    ending = "" if output is None else Path(output).suffix
-    if ending not in ("", ".csv", ".tsv", ".txt"):
-        raise click.UsageError(f"--output writes CSV or TSV, and {output} would be no {ending} file; end it in .csv")
     ranker = load_model(model)
     if not hasattr(ranker, "recommend"):
         raise click.UsageError(f"{model} ranks documents and recommends no items; use rankopt rank {model} DATA")
@@ -303,7 +300,7 @@ def recommend(
     if json_:
         as_json({"model": model, "recommendations": lists.to_dict("records")})
     elif output is not None:
-        write_output(output, lists.to_csv(index=False, sep="\t" if ending == ".tsv" else ",").encode())
+        write_output(output, lists.to_csv(index=False, sep="\t" if output.endswith(".tsv") else ",").encode())
     else:
         lists["score"] = lists["score"].map("{:.4f}".format)
         table(list(lists.columns), lists.to_numpy().tolist())

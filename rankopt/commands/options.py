@@ -23,7 +23,8 @@ from rankopt.errors import DataError, OptionError
 class OutputPath(click.Path):
     """A parameter type: a file (or folder) that can be written; else a usage error before the work begins.
 
-    made: whether missing parent folders are created. dash: whether "-", standard output, is allowed.
+    made: whether missing parent folders are created. dash: whether "-", standard output, is allowed; the output is then
+    text.
     """
 
     def __init__(self, *, folder: bool = False, made: bool = False, dash: bool = False) -> None:
@@ -45,6 +46,8 @@ class OutputPath(click.Path):
         """The reason why the path cannot be written; None if it can. OSError for names that the system refuses."""
         if not path:
             return "the name is empty; give a path"
+        if self.allow_dash and path.endswith((".parquet", ".feather")):
+            return f"{path!r}: the output is text; end the name in .csv or .txt, and convert the file"
         target = Path(path)
         if not _present(target):
             target = target.parent

@@ -141,6 +141,7 @@ def test_lists_are_written_as_text_and_several_users_by_several_options(tmp_path
 
     done = recommend("--users", 1, "--output", tmp_path / "x.parquet")
     assert done.exit_code == 2
+    assert "the output is text; end the name in .csv" in " ".join(done.stderr.split())
     assert not (tmp_path / "x.parquet").exists()
     assert recommend("--users", 1, "--k", 2, "--output", tmp_path / "x.tsv").exit_code == 0
     assert (tmp_path / "x.tsv").read_text().startswith("user\trank\titem\tscore")
