@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,13 +18,17 @@ from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
 from formulations.typing import Integer, NonTextSequence, Share, SupportsArray
 
+if TYPE_CHECKING:
+    from formulations.constraints.kinds import ShareLimit
+
 
 @dataclass(frozen=True, eq=False)
 class Constraint(CompactReprMixin):
     """lower <= matrix π <= upper for the k n cells π in C order; and π = 0 where `forbids`.
 
     `labels` names the rows; None for a single row, which has the constraint's own name. `text` describes the
-    constraint, or each of its rows, in error messages: "at most 1 of 3 documents".
+    constraint, or each of its rows, in error messages: "at most 1 of 3 documents". `share_limit` compiles the constraint
+    again at another share; None unless it was stated with share=.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Constraint(CompactReprMixin):
     upper: Floats
     labels: tuple[Hashable, ...] | None = None
     forbids: Bools | None = None
+    share_limit: ShareLimit | None = None
 
     def __post_init__(self) -> None:
         for part in (self.matrix.data, self.matrix.indices, self.matrix.indptr):
