@@ -27,8 +27,8 @@ class Constraint(CompactReprMixin):
     """lower <= matrix π <= upper for the k n cells π in C order; and π = 0 where `forbids`.
 
     `labels` names the rows; None for a single row, which has the constraint's own name. `text` describes the
-    constraint, or each of its rows, in error messages: "at most 1 of 3 documents". `share_limit` compiles the constraint
-    again at another share; None unless it was stated with share=.
+    constraint, or each of its rows, in error messages: "at most 1 of 3 documents". `share_limit` compiles the
+    constraint at another share; None unless it was stated with share=.
     """
 
     name: str
@@ -62,6 +62,8 @@ class Constraint(CompactReprMixin):
             raise InvalidProblemError(f"{self.name!r} needs a label per row")
         if self.forbids is not None and (self.forbids.dtype != np.bool_ or self.forbids.size != cells):
             raise InvalidProblemError(f"forbids of {self.name!r} must be a mask of {cells} cells")
+        if self.share_limit is not None:
+            self.share_limit.check(cells)
 
     @property
     def rows(self) -> int:

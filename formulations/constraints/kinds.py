@@ -209,6 +209,12 @@ class ShareLimit:
     lengths: tuple[int, ...]
     rounding: str
 
+    def check(self, cells: int) -> None:
+        """Raise an error where the parts are not those of a constraint on so many cells."""
+        if np.prod(self.shape) != cells or _lengths(self.lengths, self.shape[0]) != list(self.lengths):
+            raise InvalidProblemError(f"the share of {self.name!r} is not over {cells} cells")
+        self.constraint(0.5)
+
     def constraint(self, share: Any) -> Constraint:
         """The rows at this share, the same for all groups or by label."""
         k, n = self.shape

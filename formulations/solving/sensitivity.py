@@ -8,8 +8,8 @@ so each point proves a line above the full curve. Of several dual solutions with
 limits is used: its price bounds the gain of the next unit. If the program is not integral, `relaxed` is above the best
 value. Limits that admit the same rankings (`limit_range`) are solved once.
 
-The price of "at least" is never positive: one more unit costs at least its magnitude. Limits of counts are integers. Limits
-of a constraint with share= are shares, without a price: the count of each prefix is rounded.
+The price of "at least" is never positive: one more unit costs at least its magnitude. Limits of counts are integers.
+Limits of a constraint with share= are shares, without a price: the count of each prefix is rounded.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
@@ -153,7 +153,8 @@ class SensitivityCurve(CompactReprMixin):
             return {"limit": self.limits, **points}
         (mean, spread), (lost, lost_spread) = (self.mean, self.spread), self.lost
         return {
-            "limit": self.limits, "queries": np.full(self.limits.size, self.shared), "mean": mean, "spread": spread, "lost": lost, "spread of it": lost_spread,
+            "limit": self.limits, "queries": np.full(self.limits.size, self.shared), "mean": mean, "spread": spread,
+            "lost": lost, "spread of it": lost_spread,
             "price": self._moments(self.price[self._is_complete])[0],
             "integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
         }  # fmt: skip
@@ -382,7 +383,8 @@ class ConstraintLimit:
         if self.shares is not None:
             if not 0.0 <= limit <= 1.0:
                 raise InvalidProblemError(
-                    f"{name} limits a share: limits must be from 0 to 1; got {limit:g}. For counts state it without share=."
+                    f"{name} limits a share: limits must be from 0 to 1; got {limit:g}. For a count state it without "
+                    "share=."
                 )
             return
         if not self.is_soft and limit % 1 and (self.constraint.matrix.data == 1.0).all():

@@ -105,8 +105,8 @@ ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and t
     "sweeps",
     multiple=True,
     metavar=FORM,
-    help="Cost of each limit of a constraint, a count or a share. STEP: 1, or 0.1 for decimals. SIDE: at_most, at_least "
-    "or exactly, if it has both limits.",
+    help="Cost of each limit of a constraint, a count or a share. STEP: default 1, for decimals 0.1. SIDE: at_most, "
+    "at_least or exactly, if it has both limits.",
 )
 @report_option
 @json_option

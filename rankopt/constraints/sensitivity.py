@@ -34,8 +34,9 @@ def rule_sensitivity(
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
 
     Limits are capped at the number of positions of the constraint in a query; those of share= are shares. Under
-    on_infeasible="truncate" the length of a list is that under the original limits, if there is a list. A query without documents of the constraint has the same value
-    at all limits; a query without an admissible ranking at any limit is empty.
+    on_infeasible="truncate" the length of a list is that under the original limits, full if these leave no list. A
+    query without documents of the constraint has the same value at all limits; a query without an admissible ranking
+    at any limit is empty.
     """
     specs = tuple(part for spec in admissible.specs for part in _one_sided(spec))
     rule = _choose_constraint(specs, constraint, side)
@@ -54,11 +55,14 @@ def rule_sensitivity(
         raise OptionError(str(error)) from None
     shares = "share" in dict(rule.options)
     if shares and ((values < 0.0) | (values > 1.0)).any():
-        raise OptionError(f"limits of {constraint!r}, a share, must be from 0 to 1; got {values.tolist()!r:.80}.")
+        raise OptionError(
+            f"limits of {constraint!r}, a share, must be from 0 to 1; got {values.tolist()!r:.80}. For counts state it "
+            f"with {rule.kind}(count)."
+        )
     if not shares and (values % 1.0).any():
         raise OptionError(
-            f"limits of {constraint!r}, a count, must be integers; got {values.tolist()!r:.80}. For shares state it with "
-            f"{rule.kind}(share=...)."
+            f"limits of {constraint!r}, a count, must be integers; got {values.tolist()!r:.80}. For shares state it "
+            f"with {rule.kind}(share=...)."
         )
     others = [one for one in specs if one is not rule]
     first = replace(
