@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -75,7 +75,7 @@ class SensitivityCurve(CompactReprMixin):
     relaxed: Floats
     price: Floats
     integral: Bools
-    title: str = ""
+    title: str = field(default="", kw_only=True)
 
     @classmethod
     def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:

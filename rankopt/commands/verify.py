@@ -47,8 +47,8 @@ class SweepOption:
     def read(cls, text: str) -> SweepOption:
         """Raises a usage error for invalid text."""
         found = WRITTEN.fullmatch(text)
-        step = found and (found["step"] or ("0.1" if "." in found["low"] + found["high"] else "1"))
-        low, high, by = (Fraction(one) for one in ((found["low"], found["high"], step) if found else "000"))
+        parts = found.group("low", "high", "step") if found else "000"
+        low, high, by = map(Fraction, (*parts[:2], parts[2] or ("0.1" if "." in parts[0] + parts[1] else "1")))
         if found is None or low > high or not by:
             raise click.UsageError(
                 f"--sensitivity {text!r}: write {FORM}, such as site=1:4, site=0:90:10:at_least or women=0.2:0.5:0.1"

@@ -165,8 +165,8 @@ OF_SHARES = {
         lambda o, share: all(held(o, FEW, p) >= floor(share * p) for p in range(1, K + 1)),
     ),
     "share at most": (
-        lambda s: s.at_most(share=1, documents=FEW, name="q"),
-        lambda o, share: all(held(o, FEW, p) <= ceil(share * p) for p in range(1, K + 1)),
+        lambda s: s.at_most(share=1, documents=[0, 2, 3], name="q"),
+        lambda o, share: all(held(o, [0, 2, 3], p) <= ceil(share * p) for p in range(1, K + 1)),
     ),
     "share at most by label": (
         lambda s: s.at_most(share={"a": 0.1, "b": 0.9}, by=SITE, prefixes=[2, K], rounding="down", name="q"),
