@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,13 +18,17 @@ from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
 from formulations.typing import Integer, NonTextSequence, Share, SupportsArray
 
+if TYPE_CHECKING:
+    from formulations.constraints.kinds import ShareLimit
+
 
 @dataclass(frozen=True, eq=False)
 class Constraint(CompactReprMixin):
     """lower <= matrix π <= upper for the k n cells π in C order; and π = 0 where `forbids`.
 
     `labels` names the rows; None for a single row, which has the constraint's own name. `text` describes the
-    constraint, or each of its rows, in error messages: "at most 1 of 3 documents".
+    constraint, or each of its rows, in error messages: "at most 1 of 3 documents". `share_limit` compiles the
+    constraint at another share; None unless it was stated with share=.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Constraint(CompactReprMixin):
     upper: Floats
     labels: tuple[Hashable, ...] | None = None
     forbids: Bools | None = None
+    share_limit: ShareLimit | None = None
 
     def __post_init__(self) -> None:
         for part in (self.matrix.data, self.matrix.indices, self.matrix.indptr):
@@ -57,6 +62,8 @@ class Constraint(CompactReprMixin):
             raise InvalidProblemError(f"{self.name!r} needs a label per row")
         if self.forbids is not None and (self.forbids.dtype != np.bool_ or self.forbids.size != cells):
             raise InvalidProblemError(f"forbids of {self.name!r} must be a mask of {cells} cells")
+        if self.share_limit is not None:
+            self.share_limit.check(cells)
 
     @property
     def rows(self) -> int:

@@ -10,6 +10,7 @@ most, "down" for at least. A float is read as the fraction that it approximates:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from inspect import Parameter, signature
 from itertools import pairwise
@@ -194,20 +195,46 @@ def _share_constraint(
         owed = {label: np.empty(0, dtype=np.int64) for label in share if not most}
         groups = {label: part for label, part in (owed | groups).items() if label in share}
     lengths = range(1, k + 1) if prefixes is None else _lengths(prefixes, k)
-    cells, labels, texts, limits = list[tuple[Ints, Ints]](), list[Hashable](), list[str](), list[int]()
-    for label, part in groups.items():
-        for length in lengths:
-            count = rounded_share(share[label] if isinstance(share, Mapping) else share, length, rounding)
-            if (count >= min(length, part.size)) if most else count == 0:
-                continue  # always satisfied
-            cells.append((np.arange(length), part))
-            labels.append(length if by is None else (label, length))
-            texts.append(f"at {'most' if most else 'least'} {count} of {part.size} documents in the first {length}")
-            limits.append(count)
-    counts = np.array(limits, dtype=np.float64)
-    none = np.full(counts.size, np.inf)
-    low, high = (-none, counts) if most else (counts, none)
-    return Constraint(name, tuple(texts), rows_of_cells(cells, k, n), low, high, tuple(labels))
+    return ShareLimit(shape, name, most, groups, tuple(lengths), rounding).constraint(share)
+
+
+@dataclass(frozen=True, eq=False)
+class ShareLimit:
+    """A limit on the share of groups of documents (None: the one group without a label) in prefixes, at any share."""
+
+    shape: Shape
+    name: str
+    most: bool
+    groups: Mapping[Hashable, Ints]
+    lengths: tuple[int, ...]
+    rounding: str
+
+    def check(self, cells: int) -> None:
+        """Raise an error where the parts are not those of a constraint on so many cells."""
+        if np.prod(self.shape) != cells or _lengths(self.lengths, self.shape[0]) != list(self.lengths):
+            raise InvalidProblemError(f"the share of {self.name!r} is not over {cells} cells")
+        self.constraint(0.5)
+
+    def constraint(self, share: Any) -> Constraint:
+        """The rows at this share, the same for all groups or by label."""
+        k, n = self.shape
+        cells, labels, texts, limits = list[tuple[Ints, Ints]](), list[Hashable](), list[str](), list[int]()
+        for label, documents in self.groups.items():
+            part = chosen("documents", documents, n)
+            for length in self.lengths:
+                count = rounded_share(share[label] if isinstance(share, Mapping) else share, length, self.rounding)
+                if (count >= min(length, part.size)) if self.most else count == 0:
+                    continue  # always satisfied
+                cells.append((np.arange(length), part))
+                labels.append(length if label is None else (label, length))
+                side = "most" if self.most else "least"
+                texts.append(f"at {side} {count} of {part.size} documents in the first {length}")
+                limits.append(count)
+        counts = np.array(limits, dtype=np.float64)
+        none = np.full(counts.size, np.inf)
+        low, high = (-none, counts) if self.most else (counts, none)
+        matrix = rows_of_cells(cells, k, n)
+        return Constraint(self.name, tuple(texts), matrix, low, high, tuple(labels), share_limit=self)
 
 
 def _lengths(prefixes: Any, k: int) -> list[int]:

@@ -154,7 +154,7 @@ def pareto_front(
         held = limit_of(names[0].at(x), second[0], names[1].side)
         points |= {(x, y): _best(problem, held.at(y), solver) for y in dict.fromkeys(inner)}
     found = np.array([[points[x, y] for y in inner] for x in outer])
-    labels = (f"{first[0]} {names[0].side}", f"{second[0]} {names[1].side}")
+    labels = (f"{first[0]} {names[0].title}", f"{second[0]} {names[1].title}")
     return ParetoFront(labels, *map(frozen, (*grids, found[..., 0].copy(), found[..., 1].copy())))
 
 

@@ -170,7 +170,8 @@ def _change_rows(admissible: RankingSet, held: Constraint, change: str) -> Const
     k, n = admissible.shape
     cells = [(np.flatnonzero(p), np.flatnonzero(d)) for p, d in zip(wider, larger, strict=True)]
     texts = tuple(f"{held.description(r)}, changed" for r in range(held.rows))
-    return replace(held, matrix=rows_of_cells(cells, k, n), text=texts if held.labels is not None else texts[0])
+    text = texts if held.labels is not None else texts[0]
+    return replace(held, matrix=rows_of_cells(cells, k, n), text=text, share_limit=None)
 
 
 def _products(held: Constraint, shape: tuple[int, int]) -> Variant | None:

@@ -8,6 +8,9 @@ so each point proves a line above the full curve. Of several dual solutions with
 limits is used: its price bounds the gain of the next unit. If the program is not integral, `relaxed` is above the best
 value. Limits that admit the same rankings (`limit_range`) are solved once.
 
+The price of "at least" is never positive: one more unit costs at least its magnitude. Limits of counts are integers.
+Limits of a constraint with share= are shares, without a price: the count of each prefix is rounded.
+
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
 >>> print(sensitivity(problem, "site", range(1, 4)))
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -33,6 +36,7 @@ from formulations.arrays import LARGEST_EXACT, Bools, Floats, Ints, check_type, 
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import Constraint, row_rounding
 from formulations.constraints.duals import relaxation_prices
+from formulations.constraints.kinds import ShareLimit
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
 from formulations.errors import InfeasibleError, InvalidProblemError
@@ -60,7 +64,8 @@ class SensitivityCurve(CompactReprMixin):
 
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
     the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
-    sum of the constraint's duals, per unit of the limit; integral, whether the program's optimum is integral.
+    sum of the constraint's duals, per unit of the limit, NaN if there is none; integral, whether the program's optimum
+    is integral. title: the first line of the table, if any.
     """
 
     name: str
@@ -70,6 +75,7 @@ class SensitivityCurve(CompactReprMixin):
     relaxed: Floats
     price: Floats
     integral: Bools
+    title: str = field(default="", kw_only=True)
 
     @classmethod
     def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:
@@ -89,8 +95,8 @@ class SensitivityCurve(CompactReprMixin):
     def above(self, limit: ArrayLike) -> Floats:
         """The least bound that the duals of all points prove for this limit; inf if no point has a ranking."""
         at = numbers("limit", limit)[..., None]
-        lines = self.relaxed + self.price * (at - self.limits)
-        return np.asarray(np.where(self.empty, np.inf, lines).min(axis=-1))
+        lines = self.relaxed + np.where(at == self.limits, 0.0, self.price * (at - self.limits))
+        return np.asarray(np.where(self.empty | np.isnan(lines), np.inf, lines).min(axis=-1))
 
     @property
     def _is_complete(self) -> Bools:
@@ -147,7 +153,8 @@ class SensitivityCurve(CompactReprMixin):
             return {"limit": self.limits, **points}
         (mean, spread), (lost, lost_spread) = (self.mean, self.spread), self.lost
         return {
-            "limit": self.limits, "mean": mean, "spread": spread, "lost": lost, "spread of it": lost_spread,
+            "limit": self.limits, "queries": np.full(self.limits.size, self.shared), "mean": mean, "spread": spread,
+            "lost": lost, "spread of it": lost_spread,
             "price": self._moments(self.price[self._is_complete])[0],
             "integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
         }  # fmt: skip
@@ -175,7 +182,14 @@ class SensitivityCurve(CompactReprMixin):
         return axes
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and rows as text."""
+        """Head and rows as text, without prices if there are none."""
+        head, rows = self._all_columns()
+        column = head.index("price")
+        if np.isnan(self.price).all():
+            head, *rows = [[*row[:column], *row[column + 1 :]] for row in (head, *rows)]
+        return head, rows
+
+    def _all_columns(self) -> tuple[list[str], list[list[str]]]:
         if self.value.ndim == 1:
             points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.integral, strict=True)
             return [self.name, "value", "price", "integral"], [
@@ -185,7 +199,7 @@ class SensitivityCurve(CompactReprMixin):
             ]  # fmt: skip
         columns = self.columns()
         there = len(self.value) - columns["empty"]
-        forms = ("{:g}", "{:.5g}", "{:.3g}", "{:.4g}", "{:.3g}", "{:.4g}", "{:d}", "{:d}")
+        forms = ("{:g}", "{:d}", "{:.5g}", "{:.3g}", "{:.4g}", "{:.3g}", "{:.4g}", "{:d}", "{:d}")
         rows = [[form.format(cell) for form, cell in zip(forms, row, strict=True)]
                 for row in zip(*(column + 0 for column in columns.values()), strict=True)]  # fmt: skip
         for row, count in zip(rows, there, strict=True):
@@ -199,7 +213,10 @@ class SensitivityCurve(CompactReprMixin):
             "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (head, *rows)
         ]
-        return "\n".join([*lines, *([self.unshared] if self.value.ndim > 1 and self.unshared else [])])
+        note = self.unshared if self.value.ndim > 1 else ""
+        if self.value.ndim > 1 and 0 < self.shared < len(self.value):
+            note = f"Means are over the {self.shared} of {len(self.value)} queries with a ranking at every limit."
+        return "\n".join(line for line in (self.title, *lines, note) if line)
 
 
 def sensitivity(
@@ -217,13 +234,14 @@ def sensitivity(
         problem: a problem of `constrained_ranking`; a set with its profit (it may be empty under its own limit); or a
             sequence of problems (queries) whose sets have constraints of this name, for mean and deviation.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
-        limits: the limits to evaluate, at most 10,000.
+        limits: the limits to evaluate, at most 10,000: integers for a constraint of counts, shares from 0 to 1 for one
+            with share=.
         side: "at most", "at least" or "exactly"; required if the constraint has limits on both sides.
         solver: of each point.
 
     Raises:
-        InvalidProblemError: no constraint has this name, or has no limits; a set without a profit; no limits, or too
-            many.
+        InvalidProblemError: no constraint has this name, or has no limits; a set without a profit; no limits, too many,
+            or none of this constraint.
         InfeasibleError: the set has no ranking at any of the limits, nor under its own.
         SolverError, UnsupportedProblemError: as `solve`. A limit that leaves no ranking is an empty point.
     """
@@ -266,9 +284,9 @@ def _curve(
     points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
     value, bound, relaxed, price, integral = np.array([points[one] for one in differing.tolist()]).T.copy()
     loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
-    price[loose & ~np.isnan(value)] = 0.0  # `relaxed` bounds the rankings under any limit
+    price[loose & ~np.isnan(value) & (limit.shares is None)] = 0.0  # `relaxed` bounds the rankings under any limit
     arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, integral == 1.0))
-    return SensitivityCurve(f"{name} {limit.side}", *arrays)
+    return SensitivityCurve(f"{name} {limit.title}", *arrays)
 
 
 def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
@@ -292,8 +310,10 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
     bounds = [moved.bound(y) for y in prices]
     relaxed = min(bounds, default=np.inf)
     slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
+    if limit.shares is not None:
+        return (solution.value, solution.bound, relaxed, np.nan, float(relaxed - solution.value <= slack))
     towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
-    looser = replace(moved, admissible=limit.at(at + towards))
+    looser = replace(moved, admissible=limit._moved(at + towards))
     next_ = relaxation_prices(looser.compiled, looser.worth) if towards else None
     # The same duals bound the value at `at`: their bound is linear in the limit.
     price = np.nan if next_ is None else _sum_of_duals(looser, limit, next_)
@@ -311,17 +331,27 @@ def _sum_of_duals(problem: ConstrainedRanking, limit: ConstraintLimit, y: Floats
 
 @dataclass(frozen=True, eq=False)
 class ConstraintLimit:
-    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both for "exactly"."""
+    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both for "exactly"; or its share."""
 
     admissible: RankingSet
     constraint: Constraint
     rows: Bools
     side: str
+    shares: ShareLimit | None = None
+
+    @property
+    def title(self) -> str:
+        return self.side if self.shares is None else f"share {self.side}"
 
     def at(self, limit: float) -> RankingSet:
         """The set with this limit."""
         self.check(limit)
+        return self._moved(limit)
+
+    def _moved(self, limit: float) -> RankingSet:
         held = self.constraint
+        if self.shares is not None:
+            return self._replaced(replace(self.shares.constraint(limit), name=held.name))
         upper, lower = held.upper.copy(), held.lower.copy()
         if self.side != "at least":
             upper[self.rows] = limit
@@ -330,8 +360,10 @@ class ConstraintLimit:
         texts = tuple(
             f"{self.side} {limit:g}, as swept" if moved else held.description(r) for r, moved in enumerate(self.rows)
         )
-        fresh = replace(held, lower=lower, upper=upper, text=texts)
-        admissible = self.admissible
+        return self._replaced(replace(held, lower=lower, upper=upper, text=texts, share_limit=None))
+
+    def _replaced(self, fresh: Constraint) -> RankingSet:
+        admissible, held = self.admissible, self.constraint
         return replace(
             admissible,
             constraints=tuple(fresh if one is held else one for one in admissible.constraints),
@@ -345,8 +377,20 @@ class ConstraintLimit:
         return any(one.constraint is self.constraint for one in self.admissible.soft_constraints)
 
     def check(self, limit: float) -> None:
-        """Raise InvalidProblemError for a limit beyond the one on the other side, and for one that violates a soft row
-        by more than can be counted."""
+        """Raise InvalidProblemError for a limit beyond the one on the other side, for a fraction of a count, and for a
+        limit that violates a soft row by more than can be counted."""
+        name = repr(self.constraint.name)
+        if self.shares is not None:
+            if not 0.0 <= limit <= 1.0:
+                raise InvalidProblemError(
+                    f"{name} limits a share: limits must be from 0 to 1; got {limit:g}. For a count state it without "
+                    "share=."
+                )
+            return
+        if not self.is_soft and limit % 1 and (self.constraint.matrix.data == 1.0).all():
+            raise InvalidProblemError(
+                f"{name} counts documents: limits must be integers; got {limit:g}. For shares state it with share=."
+            )
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         if self.is_soft and not loose and abs(limit) > LARGEST_EXACT * largest:
@@ -356,7 +400,6 @@ class ConstraintLimit:
         other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
-            name = repr(self.constraint.name)
             raise InvalidProblemError(
                 f"{name} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}; sweep that side only"
             )
@@ -374,6 +417,11 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
     for held in every:
         names = [held.block.name(row) for row in range(held.rows)]
         if constraint == held.name or constraint in names:
+            if held.share_limit is not None and constraint == held.name:
+                own = "at most" if held.share_limit.most else "at least"
+                if side not in (None, own):
+                    raise InvalidProblemError(f"{constraint!r} has a share on the side {own!r}; got side={side!r}.")
+                return ConstraintLimit(admissible, held, np.ones(max(1, held.rows), bool), own, held.share_limit)
             rows = np.array([constraint in (held.name, name) for name in names], dtype=bool)
             return ConstraintLimit(admissible, held, rows, _side(held, rows, constraint, side))
     known = ", ".join(repr(held.name) for held in every if held.rows) or "none"
@@ -428,6 +476,8 @@ def limit_range(limit: ConstraintLimit) -> tuple[float, float]:
     >>> limit_range(limit_of(site, "site"))
     (-1.0, 3.0)
     """
+    if limit.shares is not None:
+        return 0.0, 1.0
     least, most = _activity(limit)
     below, above = (-np.inf, np.inf)
     if not limit.is_soft:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 
 FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
 
+NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
+
 WRITTEN = re.compile(
-    r"(?P<name>.+)=(?P<low>\d{1,15}):(?P<high>\d{1,15})(?::(?P<step>[1-9]\d{0,14}))?"
+    rf"(?P<name>.+)=(?P<low>{NUMBER}):(?P<high>{NUMBER})(?::(?P<step>{NUMBER}))?"
     r"(?::(?P<side>at_most|at_least|exactly))?"
 )
 """The name of a constraint or of one of its rows; the side as in TOML files."""
@@ -36,16 +40,20 @@ class SweepOption:
 
     text: str
     name: str
-    limits: range
+    limits: Iterator[float]
     side: Side | None
 
     @classmethod
     def read(cls, text: str) -> SweepOption:
         """Raises a usage error for invalid text."""
         found = WRITTEN.fullmatch(text)
-        if found is None or int(found["low"]) > int(found["high"]):
-            raise click.UsageError(f"--sensitivity {text!r}: write {FORM}, such as site=1:4 or site=0:90:10:at_least")
-        limits = range(int(found["low"]), int(found["high"]) + 1, int(found["step"] or 1))
+        parts = found.group("low", "high", "step") if found else "000"
+        low, high, by = map(Fraction, (*parts[:2], parts[2] or ("0.1" if "." in parts[0] + parts[1] else "1")))
+        if found is None or low > high or not by:
+            raise click.UsageError(
+                f"--sensitivity {text!r}: write {FORM}, such as site=1:4, site=0:90:10:at_least or women=0.2:0.5:0.1"
+            )
+        limits = (float(low + i * by) for i in range((high - low) // by + 1))
         side: Any = None if found["side"] is None else found["side"].replace("_", " ")
         return cls(text, found["name"], limits, side)
 
@@ -97,7 +105,8 @@ ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and t
     "sweeps",
     multiple=True,
     metavar=FORM,
-    help="Cost of each limit of a constraint. SIDE: at_most, at_least or exactly, if it has both limits.",
+    help="Cost of each limit of a constraint, a count or a share. STEP: default 1, for decimals 0.1. SIDE: at_most, "
+    "at_least or exactly, if it has both limits.",
 )
 @report_option
 @json_option

@@ -220,7 +220,8 @@ class Admissible(ConstraintMethods[Selector, str]):
         constraint : str
             The name of the constraint (name=, else the attribute's); all its rows get the limit.
         limits : iterable of float
-            The limits; the limit of the constraint itself is ignored.
+            The limits, of a constraint with share= shares from 0 to 1. The limit of the constraint itself only sets the
+            length of lists under on_infeasible="truncate".
         queries, scores
             Queries with the attributes, and (N,) scores as `predict` returns them.
         weights : callable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -32,17 +33,18 @@ def rule_sensitivity(
 ) -> SensitivityCurve:  # fmt: skip
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
 
-    Limits are capped at the number of positions of the constraint in a query. Under on_infeasible="truncate" the
-    length of a list is that under the original limits. A query without documents of the constraint has the same value
-    at all limits; a query without an admissible ranking at any limit is empty.
+    Limits are capped at the number of positions of the constraint in a query; those of share= are shares. Under
+    on_infeasible="truncate" the length of a list is that under the original limits, full if these leave no list. A
+    query without documents of the constraint has the same value at all limits; a query without an admissible ranking
+    at any limit is empty.
     """
     specs = tuple(part for spec in admissible.specs for part in _one_sided(spec))
     rule = _choose_constraint(specs, constraint, side)
     if scores.shape != (queries.offsets[-1],) or not np.isfinite(scores).all():
         raise DataError(f"scores must be {queries.offsets[-1]} finite numbers, one per row; got shape {scores.shape}.")
-    if not rule.args or rule.kind not in SIDES:
+    if rule.kind not in SIDES:
         raise OptionError(
-            f"A sweep needs a constraint with one limit, at_most(), at_least(), exactly() or between() of a count; got "
+            f"A sweep needs a constraint with one limit, at_most(), at_least(), exactly() or between(); got "
             f"{constraint!r}, a constraint of kind {rule.kind}. Name another, or make it soft: "
             f"penalized({constraint!r}, penalty=...)."
         )
@@ -51,6 +53,17 @@ def rule_sensitivity(
         values = read_limits(limits)
     except InvalidProblemError as error:
         raise OptionError(str(error)) from None
+    shares = "share" in dict(rule.options)
+    if shares and ((values < 0.0) | (values > 1.0)).any():
+        raise OptionError(
+            f"limits of {constraint!r}, a share, must be from 0 to 1; got {values.tolist()!r:.80}. For counts state it "
+            f"with {rule.kind}(count)."
+        )
+    if not shares and (values % 1.0).any():
+        raise OptionError(
+            f"limits of {constraint!r}, a count, must be integers; got {values.tolist()!r:.80}. For shares state it "
+            f"with {rule.kind}(share=...)."
+        )
     others = [one for one in specs if one is not rule]
     first = replace(
         admissible, specs=(rule, *others)
@@ -63,8 +76,14 @@ def rule_sensitivity(
         for start, stop in pairwise(queries.offsets.tolist())
     ]  # fmt: skip
     name = next((curve.name for curve in found if curve is not None and curve.name != constraint), constraint)
-    return SensitivityCurve.from_curves(name, values, found)
+    longest = int(np.diff(queries.offsets).max())
+    shown = np.asarray(weights(min(admissible.k, longest), longest), dtype=np.float64)
+    more = ", ..." if shown.size > SHOWN_WEIGHTS else ""
+    title = f"Values: Σ c_i s_π(i), c = {', '.join(f'{c:.3g}' for c in shown[:SHOWN_WEIGHTS])}{more}"
+    return replace(SensitivityCurve.from_curves(name, values, found), title=title)
 
+
+SHOWN_WEIGHTS = 5  # of the longest list, in the title of the table
 
 SIDES = {"at_most": "at most", "at_least": "at least", "exactly": "exactly"}
 """The kinds that have one limit, and its side."""
@@ -104,9 +123,10 @@ def _curve(
     """The curve of one query; None if it has no ranking at any limit."""
     n = scores.size
     try:
-        one: RankingSet = (
-            admissible.for_query if admissible.on_infeasible == "truncate" else admissible.to_ranking_set
-        )(attributes, n)
+        one: RankingSet = admissible.to_ranking_set(attributes, n)
+        if admissible.on_infeasible == "truncate":
+            with suppress(InfeasibleError):  # no list of any length under the original limits
+                one = admissible.for_query(attributes, n)
         try:
             profit = np.outer(as_numbers("weights", weights(one.positions, n)), scores)
         except TypeError as error:
@@ -114,7 +134,7 @@ def _curve(
         alone = resolve((rule,), attributes, n, one.positions, min(admissible.k, n))
         held = next((part.name for part in _every(alone)), None)  # its name in the set; None: it concerns no document
         every = _every(one)
-        if held is not None and any(part.name == held and part.rows for part in every):
+        if held is not None and any(part.name == held and (part.rows or part.share_limit) for part in every):
             reach = one.positions if rule.positions is None else sum(at < one.positions for at in rule.positions)
             found = sensitivity(one, held, np.minimum(limits, reach), profit=profit, side=side, solver=solver)
             return replace(found, limits=limits, name=constraint + found.name.removeprefix(held))

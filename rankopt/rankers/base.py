@@ -400,8 +400,8 @@ class Ranker(BaseEstimator):
     ) -> SensitivityCurve:
         """Return the loss of score caused by one constraint over these queries, for each value in `limits`.
 
-        This is `Admissible.sensitivity` with the scores of the ranker and the position weights of `rank`. constraints
-        defaults to those of the ranker."""
+        This is `Admissible.sensitivity` with the scores of the ranker and the position weights of `rank`, which the
+        first line of the table shows. constraints defaults to those of the ranker."""
         check_is_fitted(self)
         admissible = self._admissible(constraints)
         if admissible is None:

@@ -130,7 +130,8 @@ def _curve(curve: SensitivityCurve) -> dict[str, Any]:
     rows: list[list[object]] = []
     numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
     for (limit, *values), empty, integral in zip(numbers.tolist(), curve.empty, curve.integral, strict=True):
-        rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *values, "yes" if integral else "no"])
+        known = [None if np.isnan(one) else one for one in values]  # a share has no dual value
+        rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *known, "yes" if integral else "no"])
     head = ["limit", "value", "proven bound", "linear program", "dual value", "integral"]
     caption = f"Cost of each limit: {curve.name}"
     return {"drawings": [limit_curve(curve)], "head": head, "rows": rows, "caption": caption}

@@ -1,6 +1,8 @@
 """Sweeps of a limit: each point is solved anew, and each price is a line above the curve."""
 
+from fractions import Fraction
 from itertools import permutations
+from math import ceil, floor
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from formulations import (
     suggest_changes,
     verify_integrality,
 )
+from formulations.experimental.quotas import pareto_front
 from formulations.solving.sensitivity import SensitivityCurve, limit_of
 
 N, K = 6, 3
@@ -154,6 +157,70 @@ def test_soft_constraints_are_swept_too():
     assert (curve.price <= 1.0 + 1e-12).all()
 
 
+FEW, SHARES = [3, 4, 5], [0, 0.2, 1 / 3, 0.4, 0.7, 1]
+
+OF_SHARES = {
+    "share at least": (
+        lambda s: s.at_least(share=0.4, documents=FEW, name="q"),
+        lambda o, share: all(held(o, FEW, p) >= floor(share * p) for p in range(1, K + 1)),
+    ),
+    "share at most": (
+        lambda s: s.at_most(share=1, documents=[0, 2, 3], name="q"),
+        lambda o, share: all(held(o, [0, 2, 3], p) <= ceil(share * p) for p in range(1, K + 1)),
+    ),
+    "share at most by label": (
+        lambda s: s.at_most(share={"a": 0.1, "b": 0.9}, by=SITE, prefixes=[2, K], rounding="down", name="q"),
+        lambda o, share: all(most(o[:p], "ab") <= floor(share * p) for p in (2, K)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_SHARES)
+def test_limits_of_a_share_are_shares_and_each_point_is_the_best_ranking_there(name):
+    state, kept = OF_SHARES[name]
+    profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]) + np.random.default_rng(8).normal(size=(K, N))
+    problem = constrained_ranking(profit, state(RankingSet(N, K).at_most(2, documents=[0, 1], name="q")))
+    curve = sensitivity(problem, "q_2", SHARES)
+    exact = [Fraction(share).limit_denominator(10) for share in SHARES]
+    truth = [best(profit, lambda o, share=share: held(o, [0, 1]) <= 2 and kept(o, share)) for share in exact]
+    np.testing.assert_allclose(curve.value, truth, atol=1e-9)
+    assert len(set(truth)) > 1
+    there = ~curve.empty
+    assert curve.name == f"q_2 {name.removesuffix(' by label')}"
+    assert np.isnan(curve.price).all()
+    assert "price" not in str(curve)
+    assert (curve.above(SHARES)[there] >= curve.value[there] - 1e-9).all()
+    front = pareto_front(problem, ("q_2", SHARES), ("q", [1, 2]))
+    np.testing.assert_allclose(front.value[:, 1], truth, atol=1e-9)
+    for limit in (4, -0.1, 1.01):
+        with pytest.raises(InvalidProblemError, match="'q_2' limits a share: limits must be from 0 to 1; got "):
+            sensitivity(problem, "q_2", [limit])
+    with pytest.raises(InvalidProblemError, match="got side='exactly'"):
+        sensitivity(problem, "q_2", [0.5], side="exactly")
+
+
+def test_a_soft_share_costs_its_penalty_and_a_row_of_a_share_is_a_count():
+    profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    hard = RankingSet(N, K).at_least(share=0.1, documents=FEW, prefixes=K, name="q")
+    owed = {share: floor(Fraction(str(share)) * K) for share in (0.1, 0.4, 1)}
+    curve = sensitivity(constrained_ranking(profit, hard.penalized("q", penalty=1.5)), "q", owed)
+    truth = [max(profit[np.arange(K), o].sum() - 1.5 * max(c - held(o, FEW), 0) for o in EVERY) for c in owed.values()]
+    np.testing.assert_allclose(curve.value, truth, atol=1e-9)
+    stricter = RankingSet(N, K).at_least(share=0.4, documents=FEW, name="q")
+    row = sensitivity(constrained_ranking(profit, stricter), "q[3]", [0, 1, 2])
+    np.testing.assert_allclose(row.value, [best(profit, lambda o, at=at: held(o, FEW) >= at) for at in range(3)])
+
+
+def test_the_means_of_several_problems_show_how_many_problems_they_are_over():
+    curves = SensitivityCurve.from_curves("q at most", [0, 1], [curve_of(1.0, 2.0), curve_of(np.nan, 6.0), None])
+    assert curves.columns()["queries"].tolist() == [1, 1]
+    assert curves.columns()["mean"].tolist() == [1.0, 2.0]
+    assert str(curves).splitlines()[0].split()[3:5] == ["queries", "mean"]
+    assert "Means are over the 1 of 3 queries with a ranking at every limit." in str(curves)
+    complete = SensitivityCurve.from_curves("q at most", [0, 1], [curve_of(1.0, 2.0)])
+    assert "Means" not in str(complete)
+
+
 @pytest.mark.parametrize("dear", [1e3, 1e6, 1e9])
 def test_prices_beside_a_dear_constraint_are_lines_above_all_rankings(dear):
     profit = np.outer([1.0, 0.6, 0.5], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
@@ -195,7 +262,7 @@ def solved(monkeypatch):
 def test_limits_that_admit_the_same_rankings_are_one_problem(name, solved):
     state, kept = SWEPT[name]
     profit = np.random.default_rng(7).normal(size=(K, N))
-    limits = [*range(-5, 20), 0.5, 2.5, 10**8]
+    limits = [*range(-5, 20), 10**8]
     curve = sensitivity(constrained_ranking(profit, state(RankingSet(N, K))), "q", limits)
     assert len(solved) <= 8
     np.testing.assert_allclose(curve.value, [best(profit, lambda o, at=at: kept(o, at)) for at in limits], atol=1e-9)
@@ -252,6 +319,8 @@ def test_what_cannot_be_swept_is_said():
             sensitivity(problem, name, limits)
     with pytest.raises(InvalidProblemError, match="its other limit is 1"):
         sensitivity(problem, "some", [0], side="at most")
+    with pytest.raises(InvalidProblemError, match=r"'some' counts documents: limits must be integers; got 0.4.*share="):
+        sensitivity(problem, "some", [2, 0.4], side="at least")
     with pytest.raises(InvalidProblemError, match="pass profit="):
         sensitivity(stated, "some", [2])
     for limits in (3, None, "12", [np.nan], ["x"]):

@@ -310,9 +310,28 @@ def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path)
     assert len(told("old=0:9000")[0]["value"]) == 9001
 
 
+def test_limits_of_a_share_are_decimals_on_the_command_line(tmp_path):
+    share = '[[constraint]]\nkind = "at_least"\nshare = 0.4\nprefixes = [3]\ndocuments = [3, 4]\nname = "few"\n'
+    file = write(tmp_path, SWEPT + share)
+    page = tmp_path / "page.html"
+    arguments = ["verify", str(file), "--report", str(page), "--json", "--sensitivity"]
+    for text, limits in (("few=0:1", [0, 1]), ("few=0.2:0.4", [0.2, 0.3, 0.4]), ("few=0:0.7:0.35", [0, 0.35, 0.7])):
+        (found,) = json.loads(CliRunner().invoke(rankopt, [*arguments, text]).stdout)["sweep"]
+        assert (found["name"], found["limits"]) == ("few share at least", limits)
+        profit = np.outer([3, 2, 1], [5, 4, 3, 2, 1])
+        for limit, value in zip(limits, found["value"], strict=True):
+            orders = map(np.array, permutations(range(5), 3))
+            kept = [o for o in orders if (o < 3).sum() <= 2 and (o >= 3).sum() >= int(3 * limit + 1e-9)]
+            assert value == max((profit[np.arange(3), o].sum() for o in kept), default=None)
+        assert found["price"] == [None] * len(limits)
+    assert "nan<" not in unescape(page.read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize(
     ("sweeps", "said"),
     [
+        (["old=0.5:1.5"], "'old' counts documents: limits must be integers; got 0.5"),
+        (["old=1:3:0.0"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
         (["old"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
         (["old=3:1"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
         (["old=1:3:0"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),

@@ -176,7 +176,7 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
         "one constraint named 'site'; got 2.*name=": Admissible(3)
         .at_most(2, by="site")
         .at_most(1, by="site", positions=[0, 1]),
-        "one limit.*got 'site', a constraint of kind at_most": Admissible(3).at_most(share=0.5, **by_site),
+        "'site', a share, must be from 0 to 1; got .*at_most.count": Admissible(3).at_most(share=0.5, **by_site),
         "one limit.*got 'site', a constraint of kind min_distance": Admissible(3).min_distance(2, **by_site),
         "both sides; got side=None. Give side='at most' or": Admissible(3).between(0, 2, **by_site),
     }
@@ -189,6 +189,35 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
         Admissible(3).between(0, 2, by="site").sensitivity("site", [1], queries, scores, side="exactly")
 
 
+def test_limits_of_a_share_are_shares_and_those_of_a_count_integers():
+    queries, scores = asked(), np.random.default_rng(6).normal(size=12)
+    rule = Admissible(3).at_least(share=0.5, documents="new", prefixes=[2, 3], name="fresh")
+    found = rule.sensitivity("fresh", [0, 0.5, 0.7], queries, scores)
+    assert found.name == "fresh share at least"
+    for at, (second, third) in enumerate([(0, 0), (1, 1), (1, 2)]):
+
+        def admits(rows, second=second, third=third):
+            return NEW[rows[:2]].sum() >= second and (len(rows) < 3 or NEW[rows].sum() >= third)
+
+        assert found.value[:, at] == pytest.approx(enumerated(queries, scores, admits), nan_ok=True)
+    ridge = RegressionRanker().fit(queries)
+    own = ridge.sensitivity("fresh", [0.5], queries, constraints=rule)
+    direct = rule.sensitivity("fresh", [0.5], queries, ridge.predict(queries))
+    assert own.value == pytest.approx(direct.value, nan_ok=True)
+    with pytest.raises(OptionError, match=r"a count, must be integers; got \[0.4\]. For shares .*at_most\(share="):
+        BY_SITE.sensitivity("site", [0.4], queries, scores)
+    assert BY_SITE.sensitivity("site", [2.0], queries, scores).limits.tolist() == [2.0]
+
+
+def test_the_own_limit_empties_no_query_and_the_table_shows_weights_and_queries():
+    queries, scores = asked(), np.arange(12.0)
+    strict = Admissible(3, on_infeasible="truncate").at_least(2, documents="new", name="fresh")
+    found = strict.sensitivity("fresh", range(3), queries, scores)
+    assert found.empty.sum(axis=0).tolist() == [0, 2, 3]
+    assert str(found).startswith("Values: Σ c_i s_π(i), c = 1, 0.631, 0.5\n")
+    assert str(found).endswith("\nMeans are over the 1 of 4 queries with a ranking at every limit.")
+
+
 @pytest.mark.study
 def test_limits_that_leave_no_query_a_curve_are_named_below_the_table():
     queries, scores = asked(), np.arange(12.0)
@@ -197,7 +226,7 @@ def test_limits_that_leave_no_query_a_curve_are_named_below_the_table():
     assert str(blank).endswith("Drop limits 0: then 1 of 4 has one at every limit.")
     assert blank.unshared in blank._repr_html_()
     mended = BY_SITE.sensitivity("site", range(1, 4), queries, scores)
-    assert (mended.shared, mended.unshared, len(str(mended).splitlines())) == (1, "", 4)
+    assert (mended.shared, mended.unshared, len(str(mended).splitlines())) == (1, "", 6)  # with weights and queries
     nothing = BY_SITE.sensitivity("site", [0], queries, scores)
     assert "no problem has a ranking at any limit" in str(nothing).lower()
     new = Admissible(3).exactly(1, documents="new").sensitivity("new", range(3), queries, scores)

@@ -143,6 +143,7 @@ def every(tmp_path_factory):
     folder = tmp_path_factory.mktemp("traces")
     forms = [next(iter(instances(form)))[1] for form in FORMS]
     blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None]).forbid([0], positions=[1])
+    blocks = blocks.at_least(share=0.5, documents=[1, 3], name="shared")
     forms += [constrained_ranking(np.arange(8.0).reshape(2, 4), blocks)]
     return saved(ProblemTrace.from_problems(forms), folder / "good.npz")
 
