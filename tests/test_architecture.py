@@ -211,7 +211,7 @@ def test_a_loss_of_ones_own_would_have_to_be_listed_and_a_feature_map_would_not(
 
 def test_every_kind_of_constraint_is_in_its_table_and_a_method():
     own = {one.__name__ for one in vars(kinds).values() if inspect.isfunction(one) and one.__module__ == kinds.__name__}
-    public = {name for name in own if not name.startswith("_")} - {"parameters", "rounded_share"}
+    public = {name for name in own if not name.startswith("_")} - {"parameters"}
     assert public == set(kinds.KINDS)
     assert public == {name for name in vars(ConstraintMethods) if not name.startswith("_")} - {"add"}
 

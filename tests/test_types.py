@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from formulations.constraints import constraint, kinds
+from formulations.constraints import constraint
 from rankopt.data import samples
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
@@ -267,7 +267,7 @@ def test_a_users_script(checker, tmp_path):
         (typing.StrengthName, STRENGTHS),
         (typing.NormalizeName, NORMALISATIONS),
         (samples.SampleName, samples.SAMPLES),
-        (constraint.Rounding, kinds.ROUNDINGS),
+        (constraint.Rounding, constraint.ROUNDINGS),
     ],
 )
 def test_every_name_of_a_table_is_known_to_type_checkers(named, table):

@@ -1,12 +1,14 @@
 """A compiled constraint on the cells of a ranking: rows and forbidden cells. Reading of its arguments: documents and
-positions by mask, index or range, counts, labels; and their types."""
+positions by mask, index or range, counts, shares, labels; and their types."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -17,9 +19,6 @@ from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
 from formulations.typing import Integer, NonTextSequence, Share, SupportsArray
-
-if TYPE_CHECKING:
-    from formulations.constraints.kinds import ShareLimit
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +81,45 @@ class Constraint(CompactReprMixin):
     def mask(cls, name: str, text: str, forbids: Bools) -> Constraint:
         """A constraint that only forbids cells."""
         return cls(name, text, csr_array((0, forbids.size)), np.empty(0), np.empty(0), None, forbids)
+
+
+@dataclass(frozen=True, eq=False)
+class ShareLimit:
+    """A limit on the share of groups of documents (None: the one group without a label) in prefixes, at any share."""
+
+    shape: tuple[int, int]
+    name: str
+    most: bool
+    groups: Mapping[Hashable, Ints]
+    lengths: tuple[int, ...]
+    rounding: str
+
+    def check(self, cells: int) -> None:
+        """Raise an error where the parts are not those of a constraint on so many cells."""
+        if np.prod(self.shape) != cells or prefix_lengths(self.lengths, self.shape[0]) != list(self.lengths):
+            raise InvalidProblemError(f"the share of {self.name!r} is not over {cells} cells")
+        self.constraint(0.5)
+
+    def constraint(self, share: Any) -> Constraint:
+        """The rows at this share, the same for all groups or by label."""
+        k, n = self.shape
+        cells, labels, texts, limits = list[tuple[Ints, Ints]](), list[Hashable](), list[str](), list[int]()
+        for label, documents in self.groups.items():
+            part = chosen("documents", documents, n)
+            for length in self.lengths:
+                count = rounded_share(share[label] if isinstance(share, Mapping) else share, length, self.rounding)
+                if (count >= min(length, part.size)) if self.most else count == 0:
+                    continue  # always satisfied
+                cells.append((np.arange(length), part))
+                labels.append(length if label is None else (label, length))
+                side = "most" if self.most else "least"
+                texts.append(f"at {side} {count} of {part.size} documents in the first {length}")
+                limits.append(count)
+        counts = np.array(limits, dtype=np.float64)
+        none = np.full(counts.size, np.inf)
+        low, high = (-none, counts) if self.most else (counts, none)
+        matrix = rows_of_cells(cells, k, n)
+        return Constraint(self.name, tuple(texts), matrix, low, high, tuple(labels), share_limit=self)
 
 
 def violations(constraints: Iterable[Constraint], order: Ints, n: int) -> dict[str, float]:
@@ -190,6 +228,36 @@ def count_for(name: str, count: Any, label: Hashable) -> int | None:
     if not isinstance(count, Mapping):
         return as_integer(name, count)
     return as_integer(f"{name}[{label!r}]", count[label]) if label in count else None
+
+
+MAX_DENOMINATOR = 1000  # the largest denominator of a fraction that a float is read as: 1/3, or .1 + .2, which is 3/10
+
+ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"up": ceil, "down": floor, "nearest": round}
+
+
+def rounded_share(share: Any, positions: int, rounding: str) -> int:
+    """`share` of `positions`, rounded; InvalidProblemError for an invalid share or rounding."""
+    if not isinstance(rounding, str) or rounding not in ROUNDINGS:
+        raise InvalidProblemError(f"rounding must be one of {', '.join(map(repr, ROUNDINGS))}; got {rounding!r}.")
+    try:
+        exact = Fraction(str(share.item() if isinstance(share, np.generic) else share))
+    except (ValueError, ZeroDivisionError):
+        raise InvalidProblemError(f"share must be a number from 0 to 1; got {share!r}.") from None
+    if isinstance(share, float | np.floating):
+        plain = exact.limit_denominator(MAX_DENOMINATOR)
+        if abs(plain - exact) <= 4 * float(np.finfo(type(share)).eps) * plain:
+            exact = plain
+    if not 0 <= exact <= 1:
+        raise InvalidProblemError(f"share must be a number from 0 to 1; got {share!r}.")
+    return int(ROUNDINGS[rounding](exact * positions))
+
+
+def prefix_lengths(prefixes: Any, k: int) -> list[int]:
+    requested = [prefixes] if np.ndim(prefixes) == 0 and not isinstance(prefixes, range) else list(prefixes)
+    lengths = sorted({as_integer("a prefix", length) for length in requested})
+    if not lengths or lengths[0] < 1 or lengths[-1] > k:
+        raise InvalidProblemError(f"prefixes must be lengths from 1 to {k}; got {prefixes!r}.")
+    return lengths
 
 
 def unlabelled(label: Any) -> bool:

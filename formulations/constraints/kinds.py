@@ -10,11 +10,8 @@ most, "down" for at least. A float is read as the fraction that it approximates:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
 from inspect import Parameter, signature
 from itertools import pairwise
-from math import ceil, floor
 from reprlib import repr as short
 from typing import Any
 
@@ -25,10 +22,12 @@ from scipy.sparse import csr_array, issparse, vstack
 from formulations.arrays import Ints, as_integer, each, finite, numbers
 from formulations.constraints.constraint import (
     Constraint,
+    ShareLimit,
     by_label,
     chosen,
     count_for,
     one,
+    prefix_lengths,
     rows_of_cells,
 )
 from formulations.errors import InvalidProblemError
@@ -148,28 +147,6 @@ def between(
     return Constraint(name or "between", texts, most.matrix, least.lower, most.upper, most.labels)
 
 
-MAX_DENOMINATOR = 1000  # the largest denominator of a fraction that a float is read as: 1/3, or .1 + .2, which is 3/10
-
-ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"up": ceil, "down": floor, "nearest": round}
-
-
-def rounded_share(share: Any, positions: int, rounding: str) -> int:
-    """`share` of `positions`, rounded; InvalidProblemError for an invalid share or rounding."""
-    if not isinstance(rounding, str) or rounding not in ROUNDINGS:
-        raise InvalidProblemError(f"rounding must be one of {', '.join(map(repr, ROUNDINGS))}; got {rounding!r}.")
-    try:
-        exact = Fraction(str(share.item() if isinstance(share, np.generic) else share))
-    except (ValueError, ZeroDivisionError):
-        raise InvalidProblemError(f"share must be a number from 0 to 1; got {share!r}.") from None
-    if isinstance(share, float | np.floating):
-        plain = exact.limit_denominator(MAX_DENOMINATOR)
-        if abs(plain - exact) <= 4 * float(np.finfo(type(share)).eps) * plain:
-            exact = plain
-    if not 0 <= exact <= 1:
-        raise InvalidProblemError(f"share must be a number from 0 to 1; got {share!r}.")
-    return int(ROUNDINGS[rounding](exact * positions))
-
-
 def _share_constraint(
     shape: Shape,
     name: str,
@@ -194,55 +171,8 @@ def _share_constraint(
             raise InvalidProblemError(f"A share per label needs labels; got share={share!r} and no by=. Give by=.")
         owed = {label: np.empty(0, dtype=np.int64) for label in share if not most}
         groups = {label: part for label, part in (owed | groups).items() if label in share}
-    lengths = range(1, k + 1) if prefixes is None else _lengths(prefixes, k)
+    lengths = range(1, k + 1) if prefixes is None else prefix_lengths(prefixes, k)
     return ShareLimit(shape, name, most, groups, tuple(lengths), rounding).constraint(share)
-
-
-@dataclass(frozen=True, eq=False)
-class ShareLimit:
-    """A limit on the share of groups of documents (None: the one group without a label) in prefixes, at any share."""
-
-    shape: Shape
-    name: str
-    most: bool
-    groups: Mapping[Hashable, Ints]
-    lengths: tuple[int, ...]
-    rounding: str
-
-    def check(self, cells: int) -> None:
-        """Raise an error where the parts are not those of a constraint on so many cells."""
-        if np.prod(self.shape) != cells or _lengths(self.lengths, self.shape[0]) != list(self.lengths):
-            raise InvalidProblemError(f"the share of {self.name!r} is not over {cells} cells")
-        self.constraint(0.5)
-
-    def constraint(self, share: Any) -> Constraint:
-        """The rows at this share, the same for all groups or by label."""
-        k, n = self.shape
-        cells, labels, texts, limits = list[tuple[Ints, Ints]](), list[Hashable](), list[str](), list[int]()
-        for label, documents in self.groups.items():
-            part = chosen("documents", documents, n)
-            for length in self.lengths:
-                count = rounded_share(share[label] if isinstance(share, Mapping) else share, length, self.rounding)
-                if (count >= min(length, part.size)) if self.most else count == 0:
-                    continue  # always satisfied
-                cells.append((np.arange(length), part))
-                labels.append(length if label is None else (label, length))
-                side = "most" if self.most else "least"
-                texts.append(f"at {side} {count} of {part.size} documents in the first {length}")
-                limits.append(count)
-        counts = np.array(limits, dtype=np.float64)
-        none = np.full(counts.size, np.inf)
-        low, high = (-none, counts) if self.most else (counts, none)
-        matrix = rows_of_cells(cells, k, n)
-        return Constraint(self.name, tuple(texts), matrix, low, high, tuple(labels), share_limit=self)
-
-
-def _lengths(prefixes: Any, k: int) -> list[int]:
-    requested = [prefixes] if np.ndim(prefixes) == 0 and not isinstance(prefixes, range) else list(prefixes)
-    lengths = sorted({as_integer("a prefix", length) for length in requested})
-    if not lengths or lengths[0] < 1 or lengths[-1] > k:
-        raise InvalidProblemError(f"prefixes must be lengths from 1 to {k}; got {prefixes!r}.")
-    return lengths
 
 
 def forbid(shape: Shape, documents: Any = None, *, positions: Any = None, name: str | None = None) -> Constraint:

@@ -34,9 +34,8 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import LARGEST_EXACT, Bools, Floats, Ints, check_type, each, finite, frozen, numbers
 from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.constraints.constraint import Constraint, row_rounding
+from formulations.constraints.constraint import Constraint, ShareLimit, row_rounding
 from formulations.constraints.duals import relaxation_prices
-from formulations.constraints.kinds import ShareLimit
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
 from formulations.errors import InfeasibleError, InvalidProblemError

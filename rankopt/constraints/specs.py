@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, each, to_integer
-from formulations.constraints.constraint import by_label, unlabelled
-from formulations.constraints.kinds import KINDS, parameters, rounded_share
+from formulations.constraints.constraint import by_label, rounded_share, unlabelled
+from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.rows import valid_penalty

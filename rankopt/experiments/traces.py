@@ -50,7 +50,7 @@ FORMS = {
     "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
-    "ShareLimit": "formulations.constraints.kinds:ShareLimit",
+    "ShareLimit": "formulations.constraints.constraint:ShareLimit",
     "SoftConstraint": "formulations.constraints.rows:SoftConstraint",
     "PenalizedRanking": "formulations.constraints.constrained_ranking:PenalizedRanking",
     "ProblemTrace": "rankopt.experiments.traces:ProblemTrace",

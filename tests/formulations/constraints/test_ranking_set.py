@@ -22,7 +22,8 @@ from formulations import (
     verify_integrality,
 )
 from formulations.constraints.conflict import conflict
-from formulations.constraints.kinds import KINDS, parameters, rounded_share
+from formulations.constraints.constraint import rounded_share
+from formulations.constraints.kinds import KINDS, parameters
 
 N, K = 5, 3
 EVERY = list(permutations(range(N), K))
