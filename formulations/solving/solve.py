@@ -197,10 +197,9 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
         return _best_of(loose)
     if not failures:
         reported = ". ".join(["", *refusals[:1]])  # the first is the best match
-        others = compatible_solvers(problem)
-        none = (
-            f"no solver that 'auto' tries ({', '.join(default_solvers(problem))})" if others else "no installed solver"
-        )
+        tried = default_solvers(problem)
+        others = [name for name in compatible_solvers(problem) if name not in tried]
+        none = f"no solver that 'auto' tries ({', '.join(tried)})" if others else "no installed solver"
         cure = f"choose another, such as {others[0]!r}, or rescale the problem" if others else "pass one of your own"
         raise UnsupportedProblemError(f"{none} accepts this {type(problem).__name__}; {cure}{reported}")
     raise SolverError("every solver failed. " + "; ".join(failures))
