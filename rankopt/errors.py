@@ -14,7 +14,7 @@ Other errors of problems and solvers are in `formulations.errors`. Warnings:
     TrainingInterruptedWarning (UserWarning)   a fit was interrupted after a step; the ranker has the best model so far
     MissingQueryIdsWarning (UserWarning)   many rows without qid or group were fitted as one query
     WorseThanInitWarning (UserWarning)     training ended with a lower measure than its start w₀ on the training queries
-    NoProgressWarning (UserWarning)        training found nothing better than its start w₀
+    NoProgressWarning (UserWarning)        training found nothing better than its start w₀, on its data or on eval_set
 """
 
 from formulations.errors import SolverError
@@ -81,4 +81,4 @@ class WorseThanInitWarning(UserWarning):
 
 
 class NoProgressWarning(UserWarning):
-    """Training ended at its start w₀, with the gap closed: the ranker orders as w₀ does."""
+    """Training ended at its start w₀, with the gap closed or best on eval_set: the ranker orders as w₀ does."""

@@ -145,8 +145,8 @@ def report_table(
     return [*head, f"{measure} on validation", ""], lines
 
 
-def advice_on(chosen: dict[str, Any], margin: bool) -> list[str]:
-    """Advice on the chosen fit. margin: whether a bound of the regret was trained."""
+def advice_on(chosen: dict[str, Any], margin: bool, start: str) -> list[str]:
+    """Advice on the chosen fit. margin: whether a bound of the regret was trained. start: the start, by name."""
     from rankopt.optimize.certificate import Stop
 
     advice, stop = [], chosen.get("stop")
@@ -156,7 +156,9 @@ def advice_on(chosen: dict[str, Any], margin: bool) -> list[str]:
             + (", or another --bound or --position-weights" if margin else "")
             + "; --validate may choose the start itself."
         )
-    if chosen.get("at_start") and stop == Stop.GAP:
+    if chosen.get("at_start") and chosen["validation"] is not None:
+        advice.append(f"The start ({start}) was best on --validate: training did not improve it. Try another --lam.")
+    elif chosen.get("at_start") and stop == Stop.GAP:
         advice.append(
             "Nothing better than the start was found: try a smaller --lam"
             + (", --bound nonconvex, or --position-weights cut at the k of the measure." if margin else ".")
@@ -304,7 +306,7 @@ class Training:
             as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
             table(*shown)
-            for line in advice_on(best[1], self.ranker == "margin"):
+            for line in advice_on(best[1], self.ranker == "margin", str(getattr(best[0], "w0", "w0"))):
                 click.echo(line)
             click.echo(f"wrote {self.model}")
         if interrupted:

@@ -119,7 +119,7 @@ class Tightness(CompactReprMixin):
     def finding(self) -> str:
         """One sentence of what was found, and one of what to do."""
         m, loose = len(self), int(self.is_loose.sum())
-        means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound is at most "
+        means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the mean bound is "
         means += f"{_brief(self.bound.mean())}"
         if not loose:
             return f"The {self.trained} bound is informative on all {m} queries: {means}. {self._cure(loose)}"

@@ -180,7 +180,8 @@ def train(
         stop, risk = Stop.INTERRUPTED, primal - regulariser
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
     if stop is Stop.GAP and not now.method_state.is_closed(primal, chosen.bound, max(tol, ROUNDED)):
-        certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
+        earlier = Stop.START if at_start else Stop.CHOSEN
+        certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else earlier)
     return Training(
         chosen.w, certificate, History.from_rows(Step, now.history), now.method_state, risk, judged, failure
     )

@@ -43,7 +43,7 @@ from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import TrainingRun, in_range, training_run
+from rankopt.rankers.run import TrainingRun, in_range, training_run, warn_best_at_start
 from rankopt.rankers.starts import begun_at, check_start, start_weights
 from rankopt.rankers.typing import (
     AnyCheckpoint,
@@ -276,6 +276,7 @@ class DirectRanker(LinearRanker):
             self._keep(climb, done, begun[0][0], judge)
         self._learned_from = queries, weights
         proved = self.certificate_
+        warn_best_at_start(proved, getattr(self, "best_score_", None), "another init", 5)
         if proved.stop in (Stop.ITERATIONS, Stop.TIME):
             warnings.warn(
                 f"training stopped while some direction may still lead higher ({proved}); raise max_iter or time_limit",

@@ -22,7 +22,7 @@ from rankopt.errors import DataError, MasterProblemError, NoProgressWarning, Wor
 from rankopt.losses.margin import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.optimize.objective import Objective
@@ -142,6 +142,7 @@ def warn_of_outcome(
             NoProgressWarning,
             stacklevel=stacklevel,
         )
+    warn_best_at_start(proved, outcome.judged, "another lam", stacklevel + 1)
     if proved.stop in CURES and proved.gap > NOTHING:
         failure = f": {outcome.failure}" if outcome.failure else ""
         warnings.warn(
@@ -150,6 +151,13 @@ def warn_of_outcome(
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
+
+
+def warn_best_at_start(proved: Certificate, judged: float | None, cure: str, stacklevel: int) -> None:
+    """Warn where nothing that training passed through was better on eval_set than the start w₀."""
+    if proved.at_start and judged is not None:
+        text = f"the start w0 was best on eval_set: training did not improve it; try {cure} or other features"
+        warnings.warn(text, NoProgressWarning, stacklevel=stacklevel)
 
 
 def warn_below_start(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> None:

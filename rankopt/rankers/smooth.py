@@ -35,7 +35,7 @@ from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import in_range, training_run, warn_below_start
+from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start
 from rankopt.rankers.starts import get_start, spread, unit_of_gains
 from rankopt.rankers.typing import (
     AnyCheckpoint,
@@ -263,6 +263,7 @@ class SmoothRanker(LinearRanker):
         if not len(outcome.history):
             message = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: pass another w0"
             warnings.warn(message, NoProgressWarning, stacklevel=4)
+        warn_best_at_start(found, outcome.judged if len(outcome.history) else None, "another lam", 6)
         if found.stop is Stop.TIME:
             message = f"training stopped before the last sigma ({found}); raise time_limit, or pass fewer bandwidths"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)

@@ -409,17 +409,24 @@ def test_a_lam_beyond_all_risk_keeps_the_start(bound, lam):
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_gap_closed_is_said_of_the_weights_that_are_returned(bound):
-    """Weights from before that a judge likes better have a gap of their own, and the certificate says why."""
+    """Weights from before that a judge likes better have a gap of their own, and the certificate says why; if they are
+    the start, a warning says that training was of no use."""
     stops = set()
     for seed in range(3):
         X, y, qid = made(seed=seed, queries=24)
         near, far = qid < 12, qid >= 12
         ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=1e-3)
-        proved = ranker.fit(X[near], y[near], qid=qid[near], eval_set=(X[far], y[far]), eval_qid=qid[far]).certificate_
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ranker.fit(X[near], y[near], qid=qid[near], eval_set=(X[far], y[far]), eval_qid=qid[far])
+        proved, at_start = ranker.certificate_, np.array_equal(ranker.coef_, ranker.w0_)
         assert (proved.stop is Stop.GAP) == (proved.relative_gap <= ranker.tol)
+        assert (proved.stop is Stop.START) == at_start
+        assert [one.category for one in caught] == [NoProgressWarning] * at_start
+        assert all("start w0 was best on eval_set" in str(one.message) for one in caught)
         stops.add(proved.stop)
-    assert stops <= {Stop.GAP, Stop.CHOSEN}
-    assert Stop.CHOSEN in stops
+    assert stops <= {Stop.GAP, Stop.CHOSEN, Stop.START}
+    assert stops & {Stop.CHOSEN, Stop.START}
 
 
 # Small data train without compiled code, unless their masters are large: features of other scales make them so.
