@@ -151,7 +151,7 @@ def _is_own(path: Path) -> bool:
 @lru_cache
 def _report_compiling(directory: Path | None) -> None:
     line = (
-        "compiling, once"
+        "compiling, once per machine: up to a minute"
         if directory
         else "compiling; no folder can be written to, so every process does (set NUMBA_CACHE_DIR)"
     )

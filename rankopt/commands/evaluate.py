@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
+from zipfile import is_zipfile
 
 import click
 from click.core import ParameterSource
@@ -248,6 +249,8 @@ def evaluate(
 
 def _check_alone(files: tuple[str, ...]) -> None:
     """Raise UsageError for what only runs have."""
+    if len(files) == 2 and is_zipfile(files[0]):
+        raise click.UsageError(f"a model is an option: write rankopt evaluate {files[1]} --model {files[0]}")
     if len(files) > 1:
         raise click.UsageError(f"{files[1]} is one file too many; several are runs, which need --qrels FILE")
     context = click.get_current_context()

@@ -11,12 +11,13 @@ from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 import click
 from click.core import ParameterSource
 
 from rankopt.commands.options import Columns, cures_as_options
-from rankopt.errors import DataError
+from rankopt.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -83,7 +84,12 @@ def model_and_queries(
     from rankopt.data import read_attributes
     from rankopt.rankers import load_model
 
-    ranker = load_model(model)
+    try:
+        ranker = load_model(model)
+    except ModelError as error:
+        if not is_zipfile(data):
+            raise
+        raise ModelError(f"{error} {data} may be the model and {model} the data: swap them.") from error
     if hasattr(ranker, "recommend"):
         raise click.UsageError(f"{model} recommends items to users and ranks no queries; use rankopt recommend {model}")
     names = getattr(ranker, "feature_names_in_", None)

@@ -188,6 +188,8 @@ def as_options(message: str) -> str:
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),
         (r"features=\[\.\.\.\]", "--features A,B,C"),
+        (r"frame\.drop\(columns=\.\.\.\)", "--drop COLUMN"),
+        (r"frame\.drop\(columns=\['(.*?)'\]\)", lambda found: "--drop " + found[1].replace("', '", ",")),
     ):
         message = re.sub(python, option, message)
     return message
@@ -213,6 +215,9 @@ class Value(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "none" and self.none:
             return None
+        if param is not None and getattr(param, "multiple", False) and "," in value:
+            each = " ".join(f"{param.opts[0]} {one}" for one in value.split(","))
+            self.fail(f"{value!r} is not one value; repeat the option: {each}", param, ctx)
         try:
             return self.number(value)
         except ValueError:
@@ -333,6 +338,15 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **{"context_settings": HELP, **more})
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words. An option of one value that occurs twice is an error, where click would take the last."""
+        words = [word.partition("=")[0] for word in args]
+        for option in self.get_params(ctx):
+            single = isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
+            if single and sum(words.count(name) for name in option.opts) > 1:
+                raise click.UsageError(f"{option.opts[0]} occurs twice and takes one value; leave one out", ctx)
+        return super().parse_args(ctx, args)
 
     def groups(self, ctx: click.Context) -> dict[str, str]:
         """Name of an option → its group, Run if it is missing."""

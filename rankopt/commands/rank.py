@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -98,6 +99,8 @@ def rank(
         content = _trec_run(data, queries, orders, predicted, tag, scores).encode()
         write_output(output, gzip.compress(content, mtime=0) if output.endswith(".gz") else content)
         return
+    if queries.document_ids is None:
+        click.echo(f"documents are row numbers of {data}, from 0; for ids {_ids_cure(data, queries)}", err=True)
     lines = [
         {"qid": query, "rank": position, "document": _document(queries, row), "score": float(predicted[row])}
         for query, rows in orders.items()
@@ -112,18 +115,11 @@ def rank(
 
 def _trec_run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
     """The rankings as a TREC run."""
-    from rankopt.data.tables import USUAL, is_table
     from rankopt.errors import DataError
     from rankopt.evaluation.trec import run_text
 
     if queries.document_ids is None:
-        usual = ", ".join(USUAL["document"][:3])
-        cure = "write '#docid = NAME' behind each line"
-        if is_table(data):
-            cure = f"give {data} a column of them by a usual name ({usual})"
-        elif Path(data).is_dir():
-            cure = f"{cure} of the file, or give the table a column ({usual}), and store it again"
-        raise DataError(f"a TREC run names documents, but these have no ids: {cure}")
+        raise DataError(f"a TREC run names documents, but these have no ids: {_ids_cure(data, queries)}")
     name = {row: queries.document_ids[index] for index, row in enumerate(queries.input_order.tolist())}
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
     wanted: Any = scores or "rank"
@@ -131,6 +127,24 @@ def _trec_run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str
         return run_text(queries, predicted, tag=tag or "rankopt", scores=wanted, orders=shown)
     except DataError as error:
         raise DataError(str(error).replace("scores='rank'", "--scores rank")) from error
+
+
+def _ids_cure(data: str, queries: Queries) -> str:
+    """How documents without ids get them: by the only column of text that differs within queries, if there is one."""
+    import numpy as np
+
+    from rankopt.data.tables import USUAL, is_table
+
+    if is_table(data):
+        query = queries.query_of(np.arange(queries.n_documents)).tolist()
+        words = {name: [*zip(query, map(str, values), strict=True)] for name, values in queries.attributes.items()}
+        ids = [name for name, pairs in words.items() if len(set(pairs)) == len(pairs)]
+        return f"name their column: --document {shlex.quote(ids[0]) if len(ids) == 1 else 'COLUMN'}"
+    cure = "write '#docid = NAME' behind each line"
+    usual = ", ".join(USUAL["document"][:3])
+    return (
+        f"{cure} of the file, or give the table a column ({usual}), and store it again" if Path(data).is_dir() else cure
+    )
 
 
 def _by_row(queries: Queries) -> Queries:

@@ -111,7 +111,7 @@ def queries_of_frame(
     if of_query is None:
         usual = ", ".join((*QUERY_COLUMNS, *SESSION_COLUMNS))
         raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
-    values = {name: column_of(frame, name, where) for name in names}
+    values = _columns(frame, names, where)
     words = None if attributes is None else [*each("attributes", attributes, DataError)]
     left = [name for name in names if name not in roles.values() and name not in (words or ())]
     if relevance == "auto" and roles["relevance"] is None:
@@ -122,7 +122,9 @@ def queries_of_frame(
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
         constant = [name for name in numbers if (values[name] == values[name][0]).all()]
         queries = named_as((*QUERY_COLUMNS, *SESSION_COLUMNS), numbers)
-        _warn_of_columns(where, numbering=numbering, different=different, constant=constant, queries=queries)
+        called = {name: values[name] for name in numbers if GRADED.search(name)}
+        others = {"queries": queries, "graded": _like_grades(called)}
+        _warn_of_columns(where, numbering=numbering, different=different, constant=constant, **others)
     holds = {name: _holds(values[name]) for name in left}
     numeric = (
         [name for name in left if holds[name] == "numbers"]
@@ -160,21 +162,31 @@ def queries_of_frame(
     )
 
 
+def _columns(frame: Any, names: list[str], where: str) -> dict[str, NDArray[Any]]:
+    """The columns by name. A missing value is an error that names all columns with such."""
+    values: dict[str, NDArray[Any]] = {}
+    faults: dict[str, str] = {}
+    for name in names:
+        try:
+            values[name] = column_of(frame, name, where)
+        except DataError as error:
+            faults[name] = str(error)
+    if faults:
+        others = f"; {len(faults)} columns have missing values: {_shown([*faults])}" if len(faults) > 1 else ""
+        raise DataError(f"{next(iter(faults.values()))}, or drop columns: frame.drop(columns={[*faults]}){others}")
+    return values
+
+
 GRADES = re.compile("relevan|label|grade|judg|click|rating|score|target|stars|gain|^rel|^y$", re.IGNORECASE)
 """Names of columns that are likely to hold grades."""
 
+GRADED = re.compile("(^|_)(relevance|label|grade|judge?ment)s?$", re.IGNORECASE)  # likely to hold nothing else
 FEW_GRADES, FEW_ROWS = 32, 20  # distinct values of a column of grades; rows of a table that are too few to say
 
 
 def _no_grades(where: str, values: dict[str, NDArray[Any]]) -> str:
     """The message for a table without a column of grades: the candidates, the likeliest first."""
-    likely = [
-        name
-        for name, column in values.items()
-        if column.dtype.kind in "biuf" and (column >= 0).all() and (column == np.floor(column)).all()
-        and 1 < np.unique(column).size <= FEW_GRADES
-    ]  # fmt: skip
-    candidates = sorted(likely, key=lambda name: GRADES.search(name) is None)
+    candidates = sorted(_like_grades(values), key=lambda name: GRADES.search(name) is None)
     usual, last = ", ".join(USUAL["relevance"]), "or relevance=None if the table has no grades"
     if not candidates:
         return f"{where} has no column of grades ({usual}); pass relevance='its name', {last}"
@@ -182,6 +194,16 @@ def _no_grades(where: str, values: dict[str, NDArray[Any]]) -> str:
         f"{where} has no column of grades ({usual}), but {_shown(candidates)} may hold them; pass "
         f"relevance={candidates[0]!r}, {last}"
     )
+
+
+def _like_grades(values: dict[str, NDArray[Any]]) -> list[str]:
+    """The columns of a few different integers from 0."""
+    return [
+        name
+        for name, column in values.items()
+        if column.dtype.kind in "biuf" and (column >= 0).all() and (column == np.floor(column)).all()
+        and 1 < np.unique(column).size <= FEW_GRADES
+    ]  # fmt: skip
 
 
 ID = re.compile(r"(^|[_\W])(id|key|index|row|nr|no)$|Id$|ID$|^Unnamed|^$")
@@ -212,8 +234,10 @@ def _warn_of_columns(where: str, **columns: Sequence[str]) -> None:
     texts = {
         "numbering": "number the rows and are not used as features; pass features=[...] to use them",
         "different": "have another integer in each row, as ids have, and are features; if ids, pass features=[...]",
-        "constant": "have one value only and tell nothing; leave them out, or pass features=[...]",
+        "constant": "have one value only: they are used and change no order; optional cure: frame.drop(columns=...)",
         "queries": "are features although they are called like ids of queries; leave them out, or pass features=[...]",
+        "graded": "are features although they are called like grades and hold a few integers; if grades, drop them: "
+        "frame.drop(columns=...)",
         "grades": "are features although they are called like grades or ids; leave them out of X",
         "rows": "are features although they number the rows; leave them out of X",
     }
@@ -297,14 +321,21 @@ def column_of(frame: Any, name: str, location: str) -> NDArray[Any]:
     """A column as an array of numbers or of objects; a missing value is an error that names its row."""
     column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
     if hasattr(column, "null_count") and not callable(column.null_count) and column.null_count:
-        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise DataError(f"column {name!r} of {location} has no value in row {row}; fill it in or leave the row out")
+        raise DataError(_no_value(name, location, np.flatnonzero(np.asarray(column.is_null()))))
     values = np.asarray(column.to_numpy())
     if values.dtype == object:
-        empty = next((row for row, value in enumerate(values) if is_missing(value)), None)
-        if empty is not None:
-            raise DataError(f"column {name!r} of {location} has no value in row {empty}; fill it in or drop the row")
+        empty = [row for row, value in enumerate(values) if is_missing(value)]
+        if empty:
+            raise DataError(_no_value(name, location, empty))
     return values
+
+
+def _no_value(name: str, location: str, rows: Sequence[int]) -> str:
+    others = f" and in {len(rows) - 1} others" if len(rows) > 1 else ""
+    return (
+        f"column {name!r} of {location} has no value in row {rows[0]}{others}; fill them in, as in frame.fillna(0), or "
+        "leave these rows out"
+    )
 
 
 def _holds(values: NDArray[Any]) -> str:

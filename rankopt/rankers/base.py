@@ -113,6 +113,7 @@ class Ranker(BaseEstimator):
             ("group_weight", "weights", "weight"),
             "weights are called query_weight here: one weight a query, a mapping from query id, or an array",
         ),
+        "groups": "groups is called qid here, one id a row, or group, the sizes of consecutive queries",
         "unjudged": "unjudged is not supported by fit: pass it to Queries.from_arrays(X, y, qid=qid, unjudged=0), "
         "read_table or read_svmlight, and fit the result",
         "callbacks": "callbacks is not supported by fit: pass early_stopping= and verbose= to the constructor, as in "
@@ -136,6 +137,7 @@ class Ranker(BaseEstimator):
         "objective": "objective is called measure here, as in BoostedRanker(measure='nDCG@10'); a loss of scores is "
         "trained by LossRanker(loss='pairwise')",
         "metric": "metric is called measure here: write measure='nDCG@10'",
+        "normalise": "normalise is spelled normalize here, as in normalize='zscore'",
         **dict.fromkeys(
             ("alpha", "reg_lambda", "lambda_", "l2_regularization"),
             "the regularization strength is called lam here, as in LargeMarginRanker(lam=0.1)",
@@ -296,6 +298,8 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         if k is not None and k not in COUNT:
             raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
+        if isinstance(qid, int | np.integer):
+            raise DataError(f"qid is one id a row; got {qid}. If that is the number of documents, pass k={qid}.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
         shown = self._deployment(queries, constraints).orders(self._scores(queries.features))

@@ -3,6 +3,7 @@
 Names and numbers of features, normalization and evaluation sets are compared with those of `fit`.
 """
 
+import warnings
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
@@ -13,9 +14,9 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from formulations.arrays import check_no_mask, is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
-from rankopt.data.tables import warn_of_features
-from rankopt.data.validation import as_csr, column_names, in_order_of, lent, without_query_column
-from rankopt.errors import DataError, OptionError
+from rankopt.data.tables import FEW_ROWS, USUAL, warn_of_features
+from rankopt.data.validation import as_csr, column_names, in_order_of, lent, named_as, without_query_column
+from rankopt.errors import ColumnWarning, DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
 
@@ -104,6 +105,10 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         if entry is None:
             raise
         first = str(error).splitlines()[0].rstrip(".")
+        if "feature names" in first and entry.startswith("'"):  # of a frame with a column of text
+            raise DataError(
+                f"X has {entry}, which is no feature. Leave the column out, or pass read_table(X)."
+            ) from None
         raise DataError(
             f"{first}: X has {entry}. Impute it, encode text as numbers, or leave the column out."
         ) from None
@@ -134,7 +139,24 @@ def bad_row(values: Any) -> int | None:
 
 def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
     """`as_queries` with the same arguments, grouped, the features normalised by the ranker's `normalize`."""
-    return normalised(ranker, as_queries(ranker, X, y, **passed).grouped())
+    queries = as_queries(ranker, X, y, **passed)
+    if passed["reset"]:
+        _warn_of_grades(queries)
+    return normalised(ranker, queries.grouped())
+
+
+def _warn_of_grades(queries: Queries) -> None:
+    """Warn of a feature that is the grade in every row."""
+    features, grades = queries.features, queries.relevance
+    if is_sparse(features) or grades is None or grades.size <= FEW_ROWS or (grades == grades[0]).all():
+        return
+    likely = np.flatnonzero((features[:FEW_ROWS] == grades[:FEW_ROWS, None]).all(axis=0))
+    same = [index for index in likely.tolist() if (features[:, index] == grades).all()]
+    named = same if queries.feature_names is None else [queries.feature_names[index] for index in same]
+    unknown = [str(name) for name in named if not named_as(USUAL["relevance"], [name])]  # others are warned of by name
+    if unknown and features.shape[1] > 1:
+        text = f"features equal y in every row: {', '.join(unknown)}; leave them out of X"
+        warnings.warn(text, ColumnWarning, stacklevel=5)
 
 
 def as_queries(

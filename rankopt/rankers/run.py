@@ -155,7 +155,7 @@ def warn_of_outcome(
 
 def warn_best_at_start(proved: Certificate, judged: float | None, cure: str, stacklevel: int) -> None:
     """Warn where nothing that training passed through was better on eval_set than the start w₀."""
-    if proved.at_start and judged is not None:
+    if proved.at_start and judged is not None and proved.stop is not Stop.INTERRUPTED:
         text = f"the start w0 was best on eval_set: training did not improve it; try {cure} or other features"
         warnings.warn(text, NoProgressWarning, stacklevel=stacklevel)
 

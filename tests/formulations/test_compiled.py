@@ -346,7 +346,7 @@ def test_one_line_says_that_code_is_compiled_and_none_that_it_is_loaded(tmp_path
         process = script("select", cache=tmp_path, source=source)
         _, err = process.communicate(timeout=300)
         assert process.returncode == 0
-        assert err.count("compiling, once") == said
+        assert err.count("compiling, once per machine") == said
 
 
 # Jobs cut into parts: every part once, whoever computes it; errors arrive, and a job inside a job ends.

@@ -152,6 +152,11 @@ def test_several_runs_are_compared_in_pairs(files):
         (["evaluate", "{train}", "--scores", "{broken}"], 3, "one score a line"),
         (["evaluate", "{train}", "--scores", "{short}"], 3, "2 scores"),
         (["evaluate", "{train}", "--scores", "{short}", "--convention", "leto"], 5, "letor2"),
+        (["train", "{train}", "--model", "{out}", "--lam", "0.1,1"], 2, "repeat the option: --lam 0.1 --lam 1"),
+        (["train", "{train}", "--model", "{out}", "--validate", "{train}", "--validate", "{short}"], 2, "occurs twice"),
+        (["rank", "{train}", "{model}"], 4, "{model} may be the model and {train} the data: swap them"),
+        (["evaluate", "{model}", "{train}"], 2, "rankopt evaluate {train} --model {model}"),
+        (["evaluate", "{short}", "--qrels", "{parquet}"], 3, "write its columns as text: query 0 document grade"),
         (["frobnicate"], 2, "No such command"),
         (["train", "{train}", "--model", "{out}", "--loss", "listnet"], 5, "known are pairwise"),
         (["train", "{train}", "--model", "{out}", "--loss", "pairwise", "--bound", "convex"], 2, "--bound is"),
@@ -160,12 +165,15 @@ def test_several_runs_are_compared_in_pairs(files):
 def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
     (files / "broken.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:nan\n")
     (files / "short.txt").write_text("0.5\n0.25\n")
+    (files / "q.parquet").write_bytes(b"PAR1")
+    RegressionRanker().fit(read_svmlight(files / "train.txt")).save(files / "right.rankopt")
     places = {
         "train": files / "train.txt", "missing": files / "missing", "out": files / "out.rankopt",
         "broken": files / "broken.txt", "short": files / "short.txt",
+        "parquet": files / "q.parquet", "model": files / "right.rankopt",
     }  # fmt: skip
     told = run(*(argument.format(**places) for argument in arguments), code=code)
-    assert message in told
+    assert message.format(**places) in told
     assert "Traceback" not in told
     assert not (files / "out.rankopt").exists()
 

@@ -124,8 +124,22 @@ def test_tables_without_ids_are_told_of_a_column(files, tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(lines))
     pytest.importorskip("pyarrow")
     arguments = ["rank", str(files / "m.rankopt"), str(tmp_path / "t.csv"), "--format", "trec"]
-    with pytest.raises(DataError, match=r"t.csv a column of them by a usual name \(docid, docno, doc_id\)"):
+    with pytest.raises(DataError, match="name their column: --document COLUMN"):
         raise CliRunner().invoke(rankopt, arguments).exception
+    names = ["url_id,site", *(f"u{row},{'ab'[row % 2]}" for row in range(len(rows)))]
+    (tmp_path / "u.csv").write_text("\n".join(f"{line},{name}" for line, name in zip(lines, names, strict=True)))
+    arguments = ["rank", str(files / "m.rankopt"), str(tmp_path / "u.csv")]
+    with pytest.raises(DataError, match="--document url_id"):
+        raise CliRunner().invoke(rankopt, [*arguments, "--format", "trec"]).exception
+    done = CliRunner().invoke(rankopt, arguments)
+    assert (
+        f"documents are row numbers of {tmp_path / 'u.csv'}, from 0; for ids name their column: --document url_id"
+        in (done.stderr)
+    )
+    named = CliRunner().invoke(rankopt, [*arguments, "--document", "url_id"])
+    assert "row numbers" not in named.stderr
+    rows, ids = ([line.split("\t")[2] for line in one.stdout.splitlines()] for one in (done, named))
+    assert ids == [f"u{row}" for row in rows]
 
 
 # `rankopt explain`: its numbers are those of the ranker, as text, JSON and page; slots, other measures.

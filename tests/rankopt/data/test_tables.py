@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_array_equal
+from problems.command import called
 from scipy.sparse import csr_array
 
 from rankopt.cli import rankopt as main
@@ -144,6 +145,33 @@ def test_a_missing_number_of_pandas_names_its_row():
     frame = pandas.DataFrame({**COLUMNS, "x1": np.array([1.0, pandas.NA, 2, 3, 4], dtype=object)})
     with pytest.raises(DataError, match="column 'x1' of table has no value in row 1"):
         read_table(frame)
+
+
+def test_missing_values_are_counted_and_the_cure_works(tmp_path):
+    frame = pandas.DataFrame({"qid": [1, 1, 2, 2], "relevance": [0, 1, 1, 0], "a": [1.0, 2, 3, 4]})
+    holed = frame.assign(b=[None, 1.0, None, 2.0], c=[1.0, 2.0, 3.0, None])
+    holed.to_parquet(tmp_path / "t.parquet")
+    says = r"'b' of .* has no value in row 0 and in 1 others.*frame.drop\(columns=\['b', 'c'\]\); 2 columns .*: b, c"
+    with pytest.raises(DataError, match=says):
+        read_table(tmp_path / "t.parquet")
+    words = ("train", tmp_path / "t.parquet", "--model", tmp_path / "m", "--ranker", "regression")
+    assert "or drop columns: --drop b,c" in called(*words).stderr
+    assert called(*words, "--drop", "b,c").returncode == 0
+    assert load_model(tmp_path / "m").feature_names_in_.tolist() == ["a"]
+
+
+def test_grades_among_the_features_are_warned_of():
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {"qid": np.arange(40) // 4, "click_grade": rng.integers(0, 3, 40), "a": rng.normal(size=40)}
+    )
+    with pytest.warns(ColumnWarning, match="called like grades and hold a few integers.*: click_grade"):
+        queries = read_table(frame.assign(relevance=frame.click_grade))
+    with pytest.warns(ColumnWarning, match="equal y in every row: click_grade; leave them out of X"):
+        RegressionRanker().fit(queries)
+    with pytest.warns(ColumnWarning, match="equal y in every row: 0; leave them out of X"):
+        RegressionRanker().fit(frame[["click_grade", "a"]].to_numpy(), frame.click_grade, qid=frame.qid)
+    read_table(frame, relevance="click_grade")
 
 
 def test_columns_that_are_named():

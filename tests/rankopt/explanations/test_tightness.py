@@ -234,7 +234,9 @@ def test_tables_print_sort_and_become_frames():
     frame = found.to_frame()
     assert list(frame.columns) == [*found.columns()]
     assert_array_equal(frame["regret"], found.regret)
-    assert f"{found.regret.mean():.3f} of nDCG@3 are lost, and the mean bound is {found.bound.mean():.3f}" in found.finding
+    assert (
+        f"{found.regret.mean():.3f} of nDCG@3 are lost, and the mean bound is {found.bound.mean():.3f}" in found.finding
+    )
     worst = found.worst(4)
     assert (np.diff(found.regret[worst]) <= 0).all()
     assert found.regret[worst].min() >= np.delete(found.regret, worst).max()

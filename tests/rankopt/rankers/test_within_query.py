@@ -56,6 +56,7 @@ def test_the_option_is_normalising_by_hand(kind, method):
         assert_array_equal(order, theirs[query])
 
 
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be the best on eval_set
 def test_evaluation_data_and_paths_are_normalised_too():
     judge = {"eval_set": (V, VY), "eval_qid": VQ}
     ranker = LargeMarginRanker(normalize="zscore").fit(X, Y, qid=QID, **judge)
@@ -119,6 +120,7 @@ def test_a_saved_model_keeps_it(tmp_path):
         ranker.set_params(normalize="guess").save(tmp_path / "m")
 
 
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be the best on eval_set
 def test_evaluation_data_pass_through_the_steps_of_a_pipeline():
     judge = {"eval_X": V, "eval_y": VY, "eval_qid": VQ}
     with config_context(enable_metadata_routing=True):
