@@ -184,13 +184,28 @@ PERIOD = 10.0  # seconds between two lines where standard error is no terminal
 @contextmanager
 def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
     """Callbacks that show a step in one line while training runs: objective, bound and gap, or σ and the gradient of
-    what has no bound, or the measure itself; a line every ten seconds where standard error is no terminal. None if
-    verbose is 0."""
+    what has no bound, or the measure itself; a line every ten seconds where standard error is no terminal. The last
+    step is printed at the end. None if verbose is 0."""
     if not verbose:
         yield []
         return
+    latest: list[Any] = []
+
+    def note(step: Any, state: Any) -> None:
+        latest[:] = [step]
+
+    try:
+        with _progress() as display:
+            yield [display, note]
+    finally:
+        if latest:
+            print(latest[0], file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Any, Any], None]]:
     if _in_notebook():
-        yield [_Cell()]
+        yield _Cell()
         return
     from rich.console import Console
     from rich.live import Live
@@ -198,10 +213,10 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield [_Lines()]
+        yield _Lines()
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
-        yield [lambda step, state: live.update(Text(str(step)))]
+        yield lambda step, state: live.update(Text(str(step)))
 
 
 def _in_notebook() -> bool:
