@@ -60,7 +60,7 @@ def train(
     TRAIN is a table (parquet, CSV, Feather), a LETOR / SVMlight file, or a folder that `rankopt convert` wrote.
 
     Each value of --lam and of --position-weights is a separate fit, so that each can be interrupted and resumed; in
-    Python, `path` of a ranker is several times as fast. The best on --validate is saved.
+    Python, `path` of a ranker reuses work for a convex bound. The best on --validate is saved.
 
     The report has one line per fit: the certificate of the ranker, the seconds, the measure on --validate.
     Ctrl-C ends training and saves the best weights so far; with --checkpoint, `rankopt resume` continues a training

@@ -123,8 +123,8 @@ def queries_of_frame(
         constant = [name for name in numbers if (values[name] == values[name][0]).all()]
         queries = named_as((*QUERY_COLUMNS, *SESSION_COLUMNS), numbers)
         called = {name: values[name] for name in numbers if GRADED.search(name)}
-        others = {"queries": queries, "graded": _like_grades(called)}
-        _warn_of_columns(where, numbering=numbering, different=different, constant=constant, **others)
+        odd_ones = {"queries": queries, "graded": _like_grades(called)}
+        _warn_of_columns(where, numbering=numbering, different=different, constant=constant, **odd_ones)
     holds = {name: _holds(values[name]) for name in left}
     numeric = (
         [name for name in left if holds[name] == "numbers"]
@@ -321,7 +321,7 @@ def column_of(frame: Any, name: str, location: str) -> NDArray[Any]:
     """A column as an array of numbers or of objects; a missing value is an error that names its row."""
     column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
     if hasattr(column, "null_count") and not callable(column.null_count) and column.null_count:
-        raise DataError(_no_value(name, location, np.flatnonzero(np.asarray(column.is_null()))))
+        raise DataError(_no_value(name, location, np.flatnonzero(np.asarray(column.is_null())).tolist()))
     values = np.asarray(column.to_numpy())
     if values.dtype == object:
         empty = [row for row, value in enumerate(values) if is_missing(value)]

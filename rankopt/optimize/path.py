@@ -31,14 +31,16 @@ def follow(
 
     Planes are valid for every lam: they are reused, and so is the risk proven at w. A method with `aimed` starts with a
     model of the new objective, without a pass over the queries, and takes no step if that closes the gap; others
-    restart at the last w. If the objective `restarts`, each run begins at `start`, with these planes. `clock` sets the
-    limits of each run. An interruption ends the path after the interrupted run; a second one raises KeyboardInterrupt.
+    restart at the last w. If the objective `restarts`, each run begins at `start`, with these planes. With a judge
+    each run of a nonconvex objective is that of a separate fit: from a previous solution it would pass fewer points
+    that the judge may like better. `clock` sets the limits of each run. An interruption ends the path after the
+    interrupted run; a second one raises KeyboardInterrupt.
     """
     outcome, before = None, objective
     for lam in lams:
         own = replace(objective, lam=lam)
         try:
-            if outcome is None:
+            if outcome is None or (judge is not None and not own.risk.convex):
                 now = TrainingState(method.start(own, start))
             elif own.restarts and not own.risk.convex:
                 now = TrainingState(_with(outcome.state.planes, method.start(own, start), method))

@@ -38,7 +38,7 @@ from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, QUARTILE, chosen_factor
 from rankopt.rankers.path import path as fit_path
-from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_of_outcome
+from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.starts import get_start, natural_lam, quartile_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
@@ -149,6 +149,7 @@ class OptimizedRanker(LinearRanker):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
         warn_of_outcome(outcome, objective, self._cures)
+        warn_best_at_start(outcome.certificate, outcome.judged, "another lam", 5)
         if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
             warn_below_start(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:

@@ -38,7 +38,7 @@ from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_without_queries
-from rankopt.rankers.run import shown, warn_of_outcome
+from rankopt.rankers.run import shown, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def path(
     step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
 
     Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
-    w₀. Limits apply to each model. Ctrl-C returns the models so far with a `TrainingInterruptedWarning`. `each` is
-    called with every fitted model. The other parameters are as in `fit`.
+    w₀. With `eval_set` each λ of such a bound starts at w₀ too, and the models are those of separate fits. Limits apply
+    to each model. Ctrl-C returns the models so far with a `TrainingInterruptedWarning`. `each` is called with every
+    fitted model. The other parameters are as in `fit`.
 
     lams: None is this ranker's λ. With penalty="l1" a number n is n values in geometric progression, from the
     smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
@@ -138,6 +139,9 @@ def path(
         if len(models) - first < len(values) or models[-1].certificate_.stop is Stop.INTERRUPTED:
             warn_interrupted("models", stacklevel=3)
             return Path(tuple(models), True)
+    if evaluation is not None:
+        best = Path(tuple(models)).best
+        warn_best_at_start(best.certificate_, best.best_score_, "other lams", 3)
     return Path(tuple(models))
 
 

@@ -142,7 +142,6 @@ def warn_of_outcome(
             NoProgressWarning,
             stacklevel=stacklevel,
         )
-    warn_best_at_start(proved, outcome.judged, "another lam", stacklevel + 1)
     if proved.stop in CURES and proved.gap > NOTHING:
         failure = f": {outcome.failure}" if outcome.failure else ""
         warnings.warn(

@@ -89,6 +89,7 @@ def test_every_method_goes_along(method):
     assert [model.certificate_.relative_gap <= 1e-3 for model in path] == [True] * 3
 
 
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be the best on eval_set
 def test_the_best_is_chosen_by_the_evaluation_set():
     X, y, qid = made(noise=2.0)
     V, vy, vq = made(seed=9, noise=2.0)
@@ -97,6 +98,9 @@ def test_the_best_is_chosen_by_the_evaluation_set():
     assert seen == list(path.models)
     assert [model.best_score_ for model in path] == pytest.approx([model.score(V, vy, qid=vq) for model in path])
     assert path.best.best_score_ == max(model.best_score_ for model in path)
+    for lam, model in zip(path.lams, path, strict=True):
+        alone = LargeMarginRanker("nDCG@5", lam=lam).fit(X, y, qid=qid, eval_set=(V, vy), eval_qid=vq)
+        assert np.array_equal(model.coef_, alone.coef_)
     assert (ranker.C, ranker.lam) == (3.0, None)
     with pytest.raises(NotFittedError):
         ranker.predict(X)
