@@ -58,6 +58,9 @@ SLIPS = {
     "text in X": (lambda: fit(features=spoilt("bad")), ["'bad'", "row 3", "column 'b'", "encode text"]),
     "text in an array": (lambda: fit(features=spoilt("bad").to_numpy()), ["'bad'", "row 3", "column 1"]),
     "inf": (lambda: fit(features=spoilt(np.inf).astype(float)), ["inf", "row 3", "column 'b'", "Impute"]),
+    "text column in predict": (
+        lambda: fit(features=FRAME).predict(FRAME.assign(site="x")), ["'x'", "column 'site'", "pass read_table(X)"]
+    ),
     "NaN": (lambda: fit(features=spoilt(np.nan).astype(float)), ["nan", "row 3", "column 'b'", "Impute"]),
     "hit_rate@10": (lambda: parse("hit_rate@10"), ["'hit_rate'", "did you mean Success?"]),
     "HR@10": (lambda: parse("HR@10"), ["'HR'", "did you mean Success?"]),

@@ -306,7 +306,9 @@ class Training:
             as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
             table(*shown)
-            for line in advice_on(best[1], self.ranker == "margin", str(getattr(best[0], "w0", "w0"))):
+            for line in advice_on(
+                best[1], self.ranker == "margin", str(getattr(best[0], "_start", lambda: "--init")())
+            ):
                 click.echo(line)
             click.echo(f"wrote {self.model}")
         if interrupted:

@@ -196,6 +196,19 @@ def test_where_nothing_can_be_written_is_said_before_training(files):
     run("train", files / "train.txt", "--model", files / "no" / "model", "--ranker", "regression", code=2)
 
 
+def test_a_start_that_validation_likes_best_is_said_and_progress_ends_with_the_last_step(tmp_path):
+    X, y, qid = made(seed=1, queries=24)
+    for name, rows in (("train", qid < 12), ("valid", qid >= 12)):
+        write_svmlight(Queries.from_arrays(X[rows], y[rows], qid=qid[rows]), tmp_path / f"{name}.txt")
+    words = ("--measure", "nDCG@5", "--bound", "tie-aware", "--lam", "1e-3", "--validate", tmp_path / "valid.txt")
+    done = called("train", tmp_path / "train.txt", "--model", tmp_path / "m", *words)
+    model = load_model(tmp_path / "m")
+    assert np.array_equal(model.coef_, model.w0_)
+    assert "The start (ridge) was best on --validate: training did not improve it." in done.stdout
+    assert "these weights are the start w0" in done.stdout
+    assert f"step {model.n_iter_}: objective" in done.stderr.splitlines()[-1]
+
+
 def test_a_loss_without_planes_names_the_ranker_that_trains_it(files):
     words = ("train", files / "train.txt", "--model", files / "none", "--loss", "smooth")
     done = CliRunner().invoke(command, [*map(str, words)])
