@@ -380,6 +380,7 @@ def test_a_limit_of_time_is_passed_by_one_step_at_most(engine, judged, engines):
     assert len(seconds) <= 1.0 / sleep + 1
 
 
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be the best on eval_set
 def test_the_time_of_the_judge_counts(monkeypatch):
     X, y, qid = made(queries=5, documents=10)
     ranker = LargeMarginRanker("nDCG@5", lam=1e-4, tol=1e-9, time_limit=0.5)

@@ -245,6 +245,7 @@ class Killed(Exception):
     """Stands for an end that training knows nothing of."""
 
 
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be the best on eval_set
 @pytest.mark.parametrize("kind", [Killed, KeyboardInterrupt])
 @pytest.mark.parametrize("judged", [False, True])
 def test_a_run_that_dies_goes_on_to_the_same_bits(kind, judged, tmp_path):
@@ -297,6 +298,7 @@ def test_callbacks_and_limits_of_time_end_training():
     assert (ranker.n_iter_, ranker.certificate_.stop) == (1, Stop.TIME)
 
 
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be the best on eval_set
 def test_it_is_saved_as_data(tmp_path):
     X, y, qid = made()
     ranker = SmoothRanker("P@3", bandwidths=[2, 0.5], method="CG", max_iter=5).fit(
