@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,22 @@ class LinearProgram(Problem):
     def program(self) -> Program:
         return Program(**{name: getattr(self, name) for name in FIELDS})
 
+    def with_integer_limits(self) -> LinearProgram:
+        """The program of the same points whose limits are rounded inwards: those of integer variables, and of rows of
+        integer variables with integer coefficients."""
+        if self.integer is None:
+            return self
+        held, entries = self.matrix.data != 0.0, self.matrix.data
+        real = held & ~(self.integer[self.matrix.indices] & (entries == np.floor(entries)))
+        rows = np.bincount(self._row_of_entry, real, self.row_lower.size) == 0
+        return replace(
+            self,
+            row_lower=np.where(rows, np.ceil(self.row_lower), self.row_lower),
+            row_upper=np.where(rows, np.floor(self.row_upper), self.row_upper),
+            lower=np.where(self.integer, np.ceil(self.lower), self.lower),
+            upper=np.where(self.integer, np.floor(self.upper), self.upper),
+        )
+
     @property
     def shape_text(self) -> str:
         return f"{self.row_lower.size} rows × {self.objective.size} variables"
@@ -310,11 +327,24 @@ class LinearProgram(Problem):
 
         A dual of an infinite limit counts as 0. A reduced cost that presses on a limit that does not exist uses the
         limit that the rows imply (`implied_limits`); where they imply none, nearby duals are used whose reduced cost
-        there is exactly 0 (`enclosed_duals`). The bound is infinite if there are no such duals.
+        there is exactly 0 (`enclosed_duals`). The bound is infinite if there are no such duals. If all costs are
+        integers of integer variables, it is rounded to a multiple of their greatest common divisor.
         """
         sign = -1.0 if self.is_maximization else 1.0
         prices = checked_dual(y, self.row_lower.size, "rows")
-        return sign * self.least(sign * self.objective, np.zeros(self.objective.size), prices)
+        least = self.least(sign * self.objective, np.zeros(self.objective.size), prices)
+        if self._step and np.isfinite(least):
+            least = float(-(-ceil(least) // self._step) * self._step)
+        return sign * least
+
+    @cached_property
+    def _step(self) -> int:
+        """The greatest common divisor of the costs, if they are integers of integer variables; 0 otherwise."""
+        used = self.objective != 0.0
+        costs = np.abs(self.objective[used])
+        if self.integer is None or not self.integer[used].all() or not (costs < 2.0**53).all():
+            return 0
+        return int(np.gcd.reduce(costs.astype(np.int64))) if (costs == np.floor(costs)).all() else 0
 
     def least(
         self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0, curvature: Payment | None = None

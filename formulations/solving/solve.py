@@ -28,6 +28,7 @@ from formulations.errors import (
     UnknownSolverError,
     UnsupportedProblemError,
 )
+from formulations.problems.assignment import OrderProblem
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
@@ -319,7 +320,8 @@ def _solve_restated(
         point = fitted
     solution = problem.improve_bound(problem.solution(point, y, outward=outward))
     tightened = tighten_bound(solution) if outward else solution
-    more = [] if tightened is solution else ["the bound is from duals of HiGHS"]
+    duals = "an assignment by SciPy" if isinstance(problem, OrderProblem) else "HiGHS"
+    more = [] if tightened is solution else [f"the bound is from duals of {duals}"]
     return tightened.with_metadata(
         solver=solver.spec + via,
         version=installed_version(solver.package),

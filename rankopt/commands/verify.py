@@ -111,7 +111,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     that FILE names, else by highs. Exit code 0: the set is proved integral for every objective; 1: refuted or
     undecided, even if the optimum for the objective in FILE is proved integral; 2: --sensitivity names no constraint
     or invalid limits; 3: the set is empty (prints the ranking with the least violation and the cost of other limits),
-    or a limit in FILE is not an integer.
+    or a limit in FILE is not an integer; limits of integer variables and rows are rounded inwards.
 
     \b
     documents = 4
@@ -135,7 +135,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     try:
         is_program = file.removesuffix(".gz").endswith((".mps", ".lp"))
-        problem: Any = read_program(file) if is_program else read_ranking_set(file)
+        problem: Any = read_program(file).with_integer_limits() if is_program else read_ranking_set(file)
         admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
         if isinstance(admissible, RankingSet):
             admissible.check_nonempty()

@@ -27,6 +27,7 @@ from formulations import (
     UnsupportedProblemError,
     certify,
     compatible_solvers,
+    function_solver,
     get_solver,
     margin_dual,
     matching,
@@ -247,6 +248,51 @@ def test_highs_names_the_conflict():
     wrong = program([1.0, 1.0], [[1.0, 1.0], [1.0, 0.0]], [3.0, 0.0], [INF, 5.0], [0, 0], [1, 1])
     with pytest.raises(InfeasibleError, match=r"Conflict: row\[0\], limits of x\[0\], limits of x\[1\]$"):
         solve(wrong, "highs")
+
+
+def test_the_conflict_has_only_limits_that_are_needed():
+    rows = [[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]
+    for low in (-INF, 0.0):  # c1 + c2 + c3 conflict whatever the variables' limits are
+        with pytest.raises(InfeasibleError, match=r"Conflict: row\[0\], row\[1\], row\[2\]$"):
+            solve(program([1.0, 2.0], rows, [5, -INF, -INF, -INF], [INF, 2, 2, 10], [low, low], [INF, INF]), "highs")
+
+
+def test_the_conflict_of_an_integer_program_whose_relaxation_is_feasible_is_found():
+    rows, integer = [[2.0, 2.0], [1.0, 0.0], [1.0, 1.0]], np.ones(2, dtype=bool)
+    odd = program([1.0, 1.0], rows, [3, 0, -9], [3, 5, 9], [0, 0], [9, 9], integer=integer)  # 2 x + 2 y = 3
+    with pytest.raises(InfeasibleError, match=r"Conflict for integers: row\[0\]$"):
+        solve(odd, "highs")
+
+
+def test_limits_of_integer_rows_are_rounded_inwards():
+    rows, integer = [[1.0, 1.0], [1.0, 0.5], [1.0, 1.0]], np.array([True, True])
+    stated = program([1, 1], rows, [-0.5, -0.5, -INF], [3.5, 2.5, INF], [0.2, -INF], [1.7, 4], integer=integer)
+    rounded = stated.with_integer_limits()
+    assert (rounded.row_lower.tolist(), rounded.row_upper.tolist()) == ([0, -0.5, -INF], [3, 2.5, INF])
+    assert (rounded.lower.tolist(), rounded.upper.tolist()) == ([1, -INF], [1, 4])
+    real = replace(stated, integer=None)
+    assert real.with_integer_limits() is real
+
+
+def test_the_bound_of_integer_costs_is_a_multiple_of_their_divisor():
+    row, integer = [[5.0, 4.0, 3.0]], np.ones(3, dtype=bool)
+    for sign in (1.0, -1.0):
+        knapsack = program(sign * np.array([18.0, 16.0, 12.0]), row, [-INF], [10], [0] * 3, [1] * 3, integer=integer)
+        knapsack = replace(knapsack, is_maximization=sign > 0)
+        solution = solve(knapsack, "highs")
+        assert (solution.value, solution.bound) == (sign * 34.0, sign * 38.0)  # of the relaxation: 38.8
+        certify(knapsack, solution)
+    real = replace(knapsack, integer=np.array([True, True, False]))
+    assert solve(real, "highs").bound != np.round(solve(real, "highs").bound)
+
+
+def test_the_bound_of_a_weak_assignment_is_the_optimum():
+    profit = np.random.default_rng(0).integers(-99, 99, (12, 15)).astype(float)
+    problem = matching(profit)
+    weak = solve(problem, function_solver(lambda p: np.arange(p.positions), accepts=Assignment))
+    assert weak.value < weak.bound == solve(problem).value
+    assert weak.status is Status.BOUNDED_GAP and "by SciPy" in weak.message
+    certify(problem, weak)
 
 
 def test_a_denied_assignment_is_the_solvers_failure():
