@@ -12,6 +12,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -35,6 +36,7 @@ from rankopt.losses import BOUNDS, FEATURE_MAPS
 if TYPE_CHECKING:
     from rankopt.experiments.regression import Changed
     from rankopt.experiments.rows import BenchmarkRow
+    from rankopt.experiments.solver_swap import SolverSwap
     from rankopt.experiments.traces import ProblemTrace
     from rankopt.rankers.typing import BoundName, MapName
 
@@ -154,13 +156,17 @@ def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
     ]
 
 
-def watched(rows: Any) -> list[BenchmarkRow]:
-    """The rows; the latest one is shown during the run."""
+def watched(experiment: SolverSwap, output: str | None, resume: bool) -> list[BenchmarkRow]:
+    """The rows; the solver that is running and the latest row are shown during the run."""
     found: list[BenchmarkRow] = []
     with waiting("recording traces ...") as show_status:
-        for row in rows:
+
+        def announce(running: str) -> None:
+            last = f"; last: {found[-1].solver}, {found[-1].problem}: {found[-1].status.name}" if found else ""
+            show_status(f"running {running}; {len(found)} rows{last}")
+
+        for row in replace(experiment, announce=announce).rows(output, resume=resume):
             found.append(row)
-            show_status(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
     return found
 
 
@@ -220,7 +226,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 @click.option(
     "--time-limit", type=float, callback=_positive,
     help="Seconds of a solver for a trace [3] and for a problem [10]; two thirds of it for a live run, which is killed "
-    "five seconds after twice that.",
+    "five seconds after twice that. A tiny first problem, which loads modules, has 60 seconds more.",
 )  # fmt: skip
 @click.option(
     "--memory-limit", type=float, callback=_positive, default=4.0, show_default=True,
@@ -334,7 +340,7 @@ def swap(
         limits=limits,
         **options,
     )
-    rows = watched(experiment.rows(output, resume=resume))
+    rows = watched(experiment, output, resume)
     if output is not None:  # with the earlier rows
         from rankopt.experiments.rows import read_rows
 

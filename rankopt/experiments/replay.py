@@ -270,9 +270,12 @@ class Replay:
         except UnknownSolverError as error:
             yield str(error)
             return
+        self.forms = dict.fromkeys(type(entry.form) for entry in self.trace.problems)
+        for form in self.forms:
+            compile_kernels(self.solver, form)
 
     def warm(self) -> None:
-        for form in dict.fromkeys(type(entry.form) for entry in self.trace.problems):
+        for form in self.forms:
             warm(self.solver, form)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
@@ -327,16 +330,21 @@ class Replay:
         return replace(row, status=status, certified=True, ties=ties)
 
 
-def warm(solver: Solver | None, form: type[Problem]) -> None:
-    """Load modules and compile kernels by solving a tiny problem of this form."""
+def compile_kernels(solver: Solver | None, form: type[Problem]) -> None:
+    """Compile the kernels of a solver for problems of this form."""
     from formulations.compiled import kernels_of
-    from formulations.testing.instances import instances
 
     if solver is None or solver.package == "rankopt":  # its algorithm depends on the problem
         masters = issubclass(form, GroupedSimplexQP | QuadraticProgram)
         folders = ("formulations.active_set",) if masters else ("formulations.argmax", "formulations.problems")
         for kernel in kernels_of(*folders):
             kernel.ready()
+
+
+def warm(solver: Solver | None, form: type[Problem]) -> None:
+    """Load modules by solving a tiny problem of this form."""
+    from formulations.testing.instances import instances
+
     with suppress(FormulationError):  # the error will recur when it is recorded
         for _, problem, _ in islice(instances(form), 1):
             solve(problem, "auto" if solver is None else solver)
