@@ -26,6 +26,7 @@ INTEGRAL = 1e-5  # how far from an integer an integer variable may be
 TRIES = 6  # sets of columns with reduced costs of 0 that are tried
 NOISE = 16.0 * EPSILON  # reduced costs of this part of their terms are rounding
 SMALL_PART = 1e-13  # of the bound, that rounding may cost
+BIG = 1e4  # times the least coefficient of its row: a large coefficient ("big M")
 ROUNDS = 8  # of interval propagation
 
 
@@ -259,10 +260,29 @@ class LinearProgram(Problem):
         violation = super().check_point(x)
         if self.integer is not None and violation > self.tolerance:
             raise InvalidSolutionError(
-                f"the point breaks a constraint of an integer program by {violation:g}, with its integers rounded. "
-                "If integers have large coefficients (big M), make them smaller, or give other variables limits."
+                f"the point breaks a constraint of an integer program by {violation:g}, with its integers rounded: "
+                f"{self._broken(x)}"
             )
         return violation
+
+    def _broken(self, x: NDArray[Any]) -> str:
+        """The row that x breaks most, or else the variable, and the cure if the row has a large coefficient."""
+        point = self.rounded(x)
+        units, own = self.units_at(point)
+        for value, low, high, unit, name in (
+            (self.matrix @ point, self.row_lower, self.row_upper, units, self.row_name),
+            (point, self.lower, self.upper, own, self.variable_name),
+        ):
+            off = np.maximum(low - value, value - high) / unit
+            worst = int(np.argmax(off)) if off.size else 0
+            if off.size and off[worst] > self.tolerance:
+                side = f"at least {low[worst]:g}" if value[worst] < low[worst] else f"at most {high[worst]:g}"
+                row = self.matrix[[worst]].data if value is not point else np.ones(1)
+                cure = np.abs(row).max() >= BIG * np.abs(row[row != 0.0]).min() if row.any() else False
+                large = ". Make its large coefficient (big M) smaller, or give other variables limits" if cure else ""
+                return f"{name(worst)} is {value[worst]:.9g} and must be {side}{large}."
+        column = int(np.argmax(np.where(self.integer, np.abs(x - np.round(x)), 0.0)))
+        return f"{self.variable_name(column)} is {x[column]:.9g} and must be an integer."
 
     def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
         """The units in which violations of rows and of limits count at x: the power of two at or below the largest

@@ -126,6 +126,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet
+    from formulations.display import first_lines
     from formulations.errors import InfeasibleError
     from formulations.integrality import Proof, check_evidence, verify_integrality
     from formulations.io.toml_file import read_program, read_ranking_set, read_solver
@@ -144,7 +145,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
         raise
     if isinstance(admissible, RankingSet | LinearProgram):
         rows, columns = admissible.program.matrix.shape
-        stated = f"{admissible}\n{rows} rows × {columns} variables"
+        shown = first_lines(str(admissible), "formulations.read_program shows") if is_program else admissible
+        stated = f"{shown}\n{rows} rows × {columns} variables"
     else:
         rows, columns = np.shape(admissible)
         stated = f"matrix of {rows} rows × {columns} columns"

@@ -303,8 +303,10 @@ class Replay:
             solution = solve(form, "auto" if watched is None else watched)
             total.append(perf_counter() - started)
             own.append(solution.seconds)
-            if len(own) >= self.repeats or perf_counter() - began + 2 * total[-1] > self.seconds / 2:
+            if len(own) > self.repeats or perf_counter() - began + 2 * total[-1] > self.seconds / 2:
                 break
+        if len(own) > 1:  # the first run loads what the warm-up did not
+            own, total = own[1:], total[1:]
         answer = watched.answers[0] if watched is not None and watched.answers else None
         row = replace(
             blank, value=solution.value, bound=solution.bound, scale=form.magnitude_at(solution.x) or 1.0,
