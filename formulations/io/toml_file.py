@@ -314,7 +314,7 @@ class _Reader:
                 )
             arguments[first] = table[kind]
         else:
-            got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else f"the keys {', '.join(table)}")
+            got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
             hint = "" if kinds else next(filter(None, (_hint(str(key), KINDS) for key in (named, *table))), "")
             raise InvalidProblemError(f"{location}: {hint}it needs one of the kinds {', '.join(KINDS)}; got {got}.")
         known = parameters(kind)

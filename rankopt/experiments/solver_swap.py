@@ -92,7 +92,8 @@ class LiveRun:
         if self.role in FORMS and swapped != "auto":
             compile_kernels(swapped, FORMS[self.role])
         few = self.queries.select(range(min(3, len(self.queries))))
-        with suppress(FormulationError, RankoptError), raise_interruptions():
+        with suppress(FormulationError, RankoptError), raise_interruptions(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             clone(self.ranker).set_params(max_iter=1).fit(few)  # compiles kernels of training
         self.swapped = clone(self.ranker).set_params(**{PARAMETERS[self.role]: swapped, "time_limit": self.seconds})
 

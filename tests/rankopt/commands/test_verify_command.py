@@ -210,6 +210,9 @@ TWO = (("at_most", 0), ("at_least", 1))
         ("matrix = [1]", "dimension"),
         (SITES + '[[constraint]]\nat_most = 1\nby = "color"', "constraint 1: there is no list 'color'"),
         (SITES + "[[constraint]]\nby = 'site'", "it needs one of the kinds at_most.*got none"),
+        (SITES + "[[constraint]]\nat_mots = 1", "did you mean 'at_most'"),
+        (SITES + "[[constraint]]\nkind = 'at_mots'", "did you mean 'at_most'"),
+        (SITES + "[[constraint]]\nat_most = 1\nbyy = 'site'", "a key 'byy'; did you mean 'by'"),
         (SITES + "[[constraint]]\nat_most = 1\nforbid = [1]", "got at_most and forbid"),
         (
             SITES + "[[constraint]]\nat_most = 1\ndocument = 1",
