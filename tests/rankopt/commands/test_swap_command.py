@@ -154,7 +154,8 @@ def test_the_table_names_other_solvers_and_why_one_does_not_support_a_problem(fo
     usual = called_with("swap", folder / "small.lp", "--repeats", 1)
     assert usual.exit_code == 0, usual.output
     (line,) = [line for line in usual.stdout.splitlines() if line.startswith("other compatible solvers: ")]
-    assert "cvxpy:SCIPY" in line and "--argmax-solvers all" in line
+    assert "cvxpy:SCIPY" in line
+    assert "--argmax-solvers all" in line
     named = called_with("swap", folder / "small.lp", "--argmax-solvers", "highs", "--repeats", 1)
     assert "other compatible" not in named.stdout
     refused = called_with("swap", folder / "small.lp", "--argmax-solvers", "scipy", "--repeats", 1)
