@@ -281,7 +281,7 @@ class LinearProgram(Problem):
                 cure = np.abs(row).max() >= BIG * np.abs(row[row != 0.0]).min() if row.any() else False
                 large = ". Make its large coefficient (big M) smaller, or give other variables limits" if cure else ""
                 return f"{name(worst)} is {value[worst]:.9g} and must be {side}{large}."
-        column = int(np.argmax(np.where(self.integer, np.abs(x - np.round(x)), 0.0)))
+        column = int(np.argmax(np.abs(x - np.round(x)) * self.integer))
         return f"{self.variable_name(column)} is {x[column]:.9g} and must be an integer."
 
     def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:

@@ -381,8 +381,8 @@ class _Run:
                     cure = "pass a longer time_limit, or leave out rows to find it"
                     return f"{known}: the search ended after {CONFLICT_SECONDS:g} s; {cure}" if not relaxed else known
                 chosen[index] = not _is_infeasible(self.problem, rows, columns, relaxed, left)
-        names = [self.problem.row_name(row) for row in np.flatnonzero(rows)]
-        names += [f"limits of {self.problem.variable_name(column)}" for column in np.flatnonzero(columns)]
+        names = [self.problem.row_name(row) for row in np.flatnonzero(rows).tolist()]
+        names += [f"limits of {self.problem.variable_name(column)}" for column in np.flatnonzero(columns).tolist()]
         integers = "" if relaxed else " for integers"
         return f"Conflict{integers}: {', '.join(names)}"
 

@@ -164,9 +164,10 @@ def solve(
             if options:
                 raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
             return _cheapest(problem, warm_start, solve_options, directed_rounding)
+        named: Any = solver
         if callable(solver) and not isinstance(solver, type) and not hasattr(solver, "solve"):
-            solver = function_solver(solver, accepts=type(problem))
-        chosen = solve_options.for_solver(as_solver(solver), strict=True)
+            named = function_solver(solver, accepts=type(problem))
+        chosen = solve_options.for_solver(as_solver(named), strict=True)
         return _solve(problem, chosen, warm_start, directed_rounding)
 
 

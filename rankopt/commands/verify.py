@@ -136,14 +136,16 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     try:
         is_program = file.removesuffix(".gz").endswith((".mps", ".lp"))
-        problem: Any = read_program(file).with_integer_limits() if is_program else read_ranking_set(file)
+        problem: Any = read_program(file) if is_program else read_ranking_set(file)
+        if isinstance(problem, LinearProgram):
+            problem = problem.with_integer_limits()
         admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
         if isinstance(admissible, RankingSet):
             admissible.check_nonempty()
     except InfeasibleError:
         _print_empty(file, sweeps, json_)
         raise
-    if isinstance(admissible, RankingSet | LinearProgram):
+    if not isinstance(admissible, np.ndarray):
         rows, columns = admissible.program.matrix.shape
         shown = first_lines(str(admissible), "formulations.read_program shows") if is_program else admissible
         stated = f"{shown}\n{rows} rows × {columns} variables"

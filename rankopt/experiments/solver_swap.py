@@ -82,7 +82,7 @@ class LiveRun:
 
     def open(self) -> Iterator[str]:
         self.queries = open_queries(self.train)
-        swapped = self.entrant
+        swapped: Any = self.entrant
         if self.role != "method" and swapped != "auto":
             try:
                 swapped = resolved(swapped)
