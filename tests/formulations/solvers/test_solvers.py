@@ -431,7 +431,7 @@ def test_unknown_options_are_refused_when_solving(solver):
         lambda: QpSolvers("piqp", time_limit=1.0),
         lambda: Cvxpy("GLOP", options={"nonsense": 1}),
         lambda: Cvxpy("DAQP", options={"nonsense": 1}),
-        lambda: Cvxpy("SCIPY", time_limit=1.0),
+        lambda: Cvxpy("PIQP", time_limit=1.0),
         lambda: Highs(method="magic"),
     ],
 )
