@@ -41,7 +41,8 @@ class Statement:
         limits."""
         broken = self._broken_limit()
         if broken is not None:
-            raise InvalidProblemError(f"limits must be integers; {broken}; round it inwards, or pass `program.matrix`.")
+            cure = "round it inwards, `program.with_integer_limits()` for integer rows, or pass `program.matrix`"
+            raise InvalidProblemError(f"limits must be integers; {broken}; {cure}.")
 
     def _broken_limit(self) -> str | None:
         """The first row or variable whose limit is not an integer."""

@@ -34,7 +34,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -258,7 +260,13 @@ def _table(file: str, name: str, value: Any) -> dict[str, Any]:
 def _only(file: str, stated: dict[str, Any], known: set[str], cure: str) -> None:
     unknown = sorted(stated.keys() - known)
     if unknown:
-        raise InvalidProblemError(f"{file} has a key {unknown[0]!r}; {cure}")
+        raise InvalidProblemError(f"{file} has a key {unknown[0]!r}; {_hint(unknown[0], known)}{cure}")
+
+
+def _hint(key: str, known: Iterable[str]) -> str:
+    """The known key of similar spelling, if there is one."""
+    near = get_close_matches(key, known, n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 SEQUENCES = ("precedes", "precedence_chain", "implies")  # kinds whose arguments are a list of documents or sets
@@ -307,7 +315,8 @@ class _Reader:
             arguments[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
-            raise InvalidProblemError(f"{location}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
+            hint = "" if kinds else next(filter(None, (_hint(str(key), KINDS) for key in (named, *table))), "")
+            raise InvalidProblemError(f"{location}: {hint}it needs one of the kinds {', '.join(KINDS)}; got {got}.")
         known = parameters(kind)
         _only(location, arguments, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
         needed = parameters(kind, required=True)

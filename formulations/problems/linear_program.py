@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ INTEGRAL = 1e-5  # how far from an integer an integer variable may be
 TRIES = 6  # sets of columns with reduced costs of 0 that are tried
 NOISE = 16.0 * EPSILON  # reduced costs of this part of their terms are rounding
 SMALL_PART = 1e-13  # of the bound, that rounding may cost
+BIG = 1e4  # times the least coefficient of its row: a large coefficient ("big M")
 ROUNDS = 8  # of interval propagation
 
 
@@ -186,6 +188,22 @@ class LinearProgram(Problem):
     def program(self) -> Program:
         return Program(**{name: getattr(self, name) for name in FIELDS})
 
+    def with_integer_limits(self) -> LinearProgram:
+        """The program of the same points whose limits are rounded inwards: those of integer variables, and of rows of
+        integer variables with integer coefficients."""
+        if self.integer is None:
+            return self
+        held, entries = self.matrix.data != 0.0, self.matrix.data
+        real = held & ~(self.integer[self.matrix.indices] & (entries == np.floor(entries)))
+        rows = np.bincount(self._row_of_entry, real, self.row_lower.size) == 0
+        return replace(
+            self,
+            row_lower=np.where(rows, np.ceil(self.row_lower), self.row_lower),
+            row_upper=np.where(rows, np.floor(self.row_upper), self.row_upper),
+            lower=np.where(self.integer, np.ceil(self.lower), self.lower),
+            upper=np.where(self.integer, np.floor(self.upper), self.upper),
+        )
+
     @property
     def shape_text(self) -> str:
         return f"{self.row_lower.size} rows × {self.objective.size} variables"
@@ -242,10 +260,29 @@ class LinearProgram(Problem):
         violation = super().check_point(x)
         if self.integer is not None and violation > self.tolerance:
             raise InvalidSolutionError(
-                f"the point breaks a constraint of an integer program by {violation:g}, with its integers rounded. "
-                "If integers have large coefficients (big M), make them smaller, or give other variables limits."
+                f"the point breaks a constraint of an integer program by {violation:g}, with its integers rounded: "
+                f"{self._broken(x)}"
             )
         return violation
+
+    def _broken(self, x: NDArray[Any]) -> str:
+        """The row that x breaks most, or else the variable, and the cure if the row has a large coefficient."""
+        point = self.rounded(x)
+        units, own = self.units_at(point)
+        for value, low, high, unit, name in (
+            (self.matrix @ point, self.row_lower, self.row_upper, units, self.row_name),
+            (point, self.lower, self.upper, own, self.variable_name),
+        ):
+            off = np.maximum(low - value, value - high) / unit
+            worst = int(np.argmax(off)) if off.size else 0
+            if off.size and off[worst] > self.tolerance:
+                side = f"at least {low[worst]:g}" if value[worst] < low[worst] else f"at most {high[worst]:g}"
+                row = self.matrix[[worst]].data if value is not point else np.ones(1)
+                cure = np.abs(row).max() >= BIG * np.abs(row[row != 0.0]).min() if row.any() else False
+                large = ". Make its large coefficient (big M) smaller, or give other variables limits" if cure else ""
+                return f"{name(worst)} is {value[worst]:.9g} and must be {side}{large}."
+        column = int(np.argmax(np.abs(x - np.round(x)) * self.integer))
+        return f"{self.variable_name(column)} is {x[column]:.9g} and must be an integer."
 
     def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
         """The units in which violations of rows and of limits count at x: the power of two at or below the largest
@@ -310,11 +347,24 @@ class LinearProgram(Problem):
 
         A dual of an infinite limit counts as 0. A reduced cost that presses on a limit that does not exist uses the
         limit that the rows imply (`implied_limits`); where they imply none, nearby duals are used whose reduced cost
-        there is exactly 0 (`enclosed_duals`). The bound is infinite if there are no such duals.
+        there is exactly 0 (`enclosed_duals`). The bound is infinite if there are no such duals. If all costs are
+        integers of integer variables, it is rounded to a multiple of their greatest common divisor.
         """
         sign = -1.0 if self.is_maximization else 1.0
         prices = checked_dual(y, self.row_lower.size, "rows")
-        return sign * self.least(sign * self.objective, np.zeros(self.objective.size), prices)
+        least = self.least(sign * self.objective, np.zeros(self.objective.size), prices)
+        if self._step and np.isfinite(least):
+            least = float(-(-ceil(least) // self._step) * self._step)
+        return sign * least
+
+    @cached_property
+    def _step(self) -> int:
+        """The greatest common divisor of the costs, if they are integers of integer variables; 0 otherwise."""
+        used = self.objective != 0.0
+        costs = np.abs(self.objective[used])
+        if self.integer is None or not self.integer[used].all() or not (costs < 2.0**53).all():
+            return 0
+        return int(np.gcd.reduce(costs.astype(np.int64))) if (costs == np.floor(costs)).all() else 0
 
     def least(
         self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0, curvature: Payment | None = None

@@ -47,9 +47,13 @@ class CpSat(Solver):
         if not isinstance(problem, LinearProgram):
             return None
         if problem.integer is None or not problem.integer.all():
-            return "it accepts integer programs only; use 'highs'"
-        if not (np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all()):
-            return "a variable has no limit, and it needs both; use 'highs'"
+            real = problem.objective.size if problem.integer is None else int((~problem.integer).sum())
+            count = f"{real} variable{'s are' if real > 1 else ' is'} continuous"
+            return f"it accepts integer programs only, and {count}; use 'highs'"
+        endless = np.flatnonzero(np.isinf(problem.lower) | np.isinf(problem.upper))
+        if endless.size:
+            name = problem.variable_name(int(endless[0]))
+            return f"variable {name} has no lower or upper limit, and it needs both; use 'highs'"
         for numbers in (problem.matrix.data, problem.row_lower, problem.row_upper, problem.lower, problem.upper):
             known = numbers[np.isfinite(numbers)]
             if (known != np.round(known)).any() or (np.abs(known) >= LARGEST).any():

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TIME_LIMIT = {
     **dict.fromkeys(("CLARABEL", "DAQP", "HIGHS", "OSQP"), "time_limit"),
     **dict.fromkeys(("GLOP", "PDLP"), "time_limit_sec"),
+    "SCIPY": "time_limit",
     "SCS": "time_limit_secs",
 }
 """Each back end's name of its time limit in seconds; the others have none."""
@@ -198,7 +199,8 @@ class Cvxpy(Solver):
         if self.tolerance is not None:
             options.update(dict.fromkeys(TOLERANCES.get(self.backend, ()), self.tolerance))
         if self.time_limit is not None:
-            options[TIME_LIMIT[self.backend]] = self.time_limit
+            limit = {TIME_LIMIT[self.backend]: self.time_limit}
+            options.update({"scipy_options": limit} if self.backend == "SCIPY" else limit)
         if self.threads is not None:
             options[THREADS[self.backend]] = int(self.threads)
             if self.backend == "HIGHS":  # its pool of threads is shared by the process, and of fixed size
@@ -208,10 +210,10 @@ class Cvxpy(Solver):
         try:
             with warnings.catch_warnings():  # the status contains what cvxpy warns of
                 warnings.simplefilter("ignore")
-                options.update(self._integer_options(statement))
-                for name, value in self.options.items():
-                    within = options.get(name)
-                    options[name] = {**within, **value} if isinstance(within, dict) else value
+                for more in (self._integer_options(statement), self.options):
+                    for name, value in more.items():
+                        within = options.get(name)
+                        options[name] = {**within, **value} if isinstance(within, dict) else value
                 statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
         except UnknownSolverError:
             raise

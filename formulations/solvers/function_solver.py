@@ -91,7 +91,7 @@ def order_from(answer: Any, problem: OrderProblem) -> NDArray[Any]:
 def function_solver(
     function: Callable[[Any], SolverResult | Solution | NDArray[Any]],
     *,
-    accepts: type[Problem] | Iterable[type[Problem]],
+    accepts: type[Problem] | Iterable[type[Problem]] = (),
     name: str | None = None,
     package: str = "",
     rejects: Callable[[Any], str | None] | None = None,
@@ -102,8 +102,8 @@ def function_solver(
         function: maps a problem to a point, a `SolverResult(x, y)` with duals, or a `Solution`. The point of a ranking
             or an assignment is the document at each position, a 0/1 matrix, or a pair (rows, columns). Value,
             feasibility and bound are recomputed; without duals the bound is recovered from the point.
-        accepts: the problem classes that the function accepts; bridges restate others, such as a ranking as an
-            `Assignment` or a `LinearProgram`, and map the answer back.
+        accepts: the problem classes that the function accepts, one at least; bridges restate others, such as a ranking
+            as an `Assignment` or a `LinearProgram`, and map the answer back.
         name: its name in results, after "own:"; by default the function's name.
         package: the distribution whose version is reported.
         rejects: the reason why a problem of an accepted class cannot be solved; None if it can.
@@ -113,7 +113,8 @@ def function_solver(
     forms = each("accepts", accepts, UnknownSolverError) if hasattr(accepts, "__iter__") else (accepts,)
     wrong = [form for form in forms if not (isinstance(form, type) and issubclass(form, Problem))]
     if wrong or not forms:
-        raise UnknownSolverError(f"accepts must be problem classes, one at least; got {wrong or 'none'}.")
+        got = wrong or "none"
+        raise UnknownSolverError(f"accepts must be problem classes, such as Assignment or LinearProgram; got {got}.")
     if not callable(function):
         raise UnknownSolverError(f"function must be a function of a problem; got {function!r:.80}.")
     check_type("name", name, str, type(None), error=UnknownSolverError)

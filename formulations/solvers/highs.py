@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats, check_type
+from formulations.arrays import Bools, Floats, check_type
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, row_units, unit
@@ -39,6 +40,7 @@ DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
 CONFLICT_SECONDS = 5.0  # the longest search for a conflict
 SMALL_BREACH = 1e-9  # of a row by the rounded point of an integer search that is none
 FINEST = 1e-10  # the least tolerance that HiGHS takes
+FREE = 1  # the status of a column in an irreducible infeasible set of HiGHS whose limits are not in it
 ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 
 
@@ -211,6 +213,26 @@ def feasible_point(problem: LinearProgram, seconds: float) -> Floats:
     return run.point() * units
 
 
+def _is_infeasible(problem: LinearProgram, rows: Bools, columns: Bools, relaxed: bool, seconds: float) -> bool:
+    """Whether these rows and these limits of variables alone are proved infeasible within the time."""
+    low, high = np.where(columns, problem.lower, -np.inf), np.where(columns, problem.upper, np.inf)
+    part = replace(
+        problem,
+        objective=np.zeros_like(problem.objective),
+        row_lower=np.where(rows, problem.row_lower, -np.inf),
+        row_upper=np.where(rows, problem.row_upper, np.inf),
+        lower=low,
+        upper=high,
+    )
+    try:
+        _Run(part, Highs(time_limit=seconds), relaxed, explains=False).solve()
+    except InfeasibleError:
+        return True
+    except SolverError:
+        return False
+    return False
+
+
 class _Run:
     """One HiGHS object with the problem passed to it as a scaled minimum; `explains` infeasible ones by a conflict."""
 
@@ -327,28 +349,42 @@ class _Run:
         return np.array(self.highs.getSolution().col_value, dtype=np.float64) * self.length
 
     def _conflict(self) -> str:
-        """An irreducible infeasible set of rows and limits, as HiGHS finds it within the time limit. Of a program with
-        integers that of its relaxation: the search would solve an integer program for each row."""
+        """An irreducible infeasible set of rows and limits, found within the time limit. HiGHS narrows the relaxation
+        down, if it is infeasible; each remaining row and limit is then left out if the others stay infeasible."""
         import highspy
 
-        highs, known = self.highs, "The conflict is not known"
-        seconds = min(CONFLICT_SECONDS, seconds_left() or np.inf)
-        highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
-        highs.setOptionValue("iis_time_limit", seconds)
+        highs, known, state = self.highs, "The conflict is not known", highspy.HighsModelStatus
+        ends = perf_counter() + min(CONFLICT_SECONDS, seconds_left() or np.inf)
+        highs.setOptionValue("time_limit", highs.getRunTime() + ends - perf_counter())
+        highs.setOptionValue("iis_time_limit", ends - perf_counter())
         if self.integer:
             size = self.problem.objective.size
             kinds = np.full(size, int(highspy.HighsVarType.kContinuous), dtype=np.uint8)
             highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), kinds)
             highs.run()
-            if highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
-                return f"{known}: without its integers, the program has a feasible point or is not decided"
-        self._set(iis_strategy=int(highspy.IisStrategy.kIisStrategyFromLp))
-        status, subset = highs.getIis()
-        if status != self.status.kOk or not (subset.row_index_ or subset.col_index_):
-            return known
-        names = [self.problem.row_name(row) for row in subset.row_index_]
-        names += [f"limits of {self.problem.variable_name(column)}" for column in subset.col_index_]
-        return f"Conflict: {', '.join(names)}"
+        rows = np.ones(self.problem.row_lower.size, dtype=bool)
+        columns = np.isfinite(self.problem.lower) | np.isfinite(self.problem.upper)
+        relaxed = not self.integer or highs.getModelStatus() == state.kInfeasible
+        if relaxed:
+            self._set(iis_strategy=int(highspy.IisStrategy.kIisStrategyFromLp))
+            status, subset = highs.getIis()
+            if status != self.status.kOk or not (subset.row_index_ or subset.col_index_):
+                return known
+            rows, limited = np.isin(np.arange(rows.size), subset.row_index_), np.zeros_like(columns)
+            limited[[j for j, side in zip(subset.col_index_, subset.col_bound_, strict=True) if side != FREE]] = True
+            columns &= limited
+        for chosen in (columns, rows):
+            for index in np.flatnonzero(chosen):
+                chosen[index] = False
+                left = ends - perf_counter()
+                if left < LEAST:
+                    cure = "pass a longer time_limit, or leave out rows to find it"
+                    return f"{known}: the search ended after {CONFLICT_SECONDS:g} s; {cure}" if not relaxed else known
+                chosen[index] = not _is_infeasible(self.problem, rows, columns, relaxed, left)
+        names = [self.problem.row_name(row) for row in np.flatnonzero(rows).tolist()]
+        names += [f"limits of {self.problem.variable_name(column)}" for column in np.flatnonzero(columns).tolist()]
+        integers = "" if relaxed else " for integers"
+        return f"Conflict{integers}: {', '.join(names)}"
 
     @property
     def seconds(self) -> float:

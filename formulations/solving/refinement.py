@@ -1,5 +1,7 @@
 """Better bounds of linear and quadratic programs than the duals of a solver prove.
 
+An assignment is solved by SciPy, and the duals that are recovered from its answer prove the optimum.
+
 A solver without duals, or with duals that are off by its tolerance, leaves a gap. The duals of HiGHS for the linear
 program (of the relaxation, if it has integers) close most. Where a reduced cost is 0 up to rounding for a variable
 without a limit, a small step towards duals with the largest reduced costs there makes it positive: the cost of the step
@@ -17,13 +19,17 @@ from scipy.sparse import csr_array, diags_array, hstack
 
 from formulations.arrays import Floats
 from formulations.errors import FormulationError
+from formulations.problems.assignment import Assignment
 from formulations.problems.dual_enclosure import unit_each
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Solution, Status
 from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
 from formulations.solvers.highs import Highs, rescaled
+from formulations.solvers.scipy import Scipy
 from formulations.time_limit import seconds_left
 
+TABLE = 1 << 20  # the largest number of cells of an assignment that is solved again for its duals
 TIGHT = 1e-9  # the relative gap that needs no better bound
 STEPS = (1e-11, 1e-8)  # towards duals inside, as a part of the way
 FAR = 10.0  # how far away these may be, in the largest dual
@@ -32,6 +38,8 @@ FAR = 10.0  # how far away these may be, in the largest dual
 def tighten_bound(solution: Solution) -> Solution:
     """The solution with the best of its own bound and those of nearby duals."""
     problem = solution.problem
+    if isinstance(problem, Assignment | RankTwoAssignment) and problem.size <= TABLE:
+        return _assignment_bound(solution, problem)
     if not isinstance(problem, LinearProgram | QuadraticProgram) or solution.status is Status.INACCURATE:
         return solution
     candidates = _candidates(solution)
@@ -44,6 +52,17 @@ def tighten_bound(solution: Solution) -> Solution:
             if better.gap < solution.gap or solution.y is None:
                 solution = replace(solution, y=better.y, bound=better.bound, status=better.status)
     return solution
+
+
+def _assignment_bound(solution: Solution, problem: Assignment | RankTwoAssignment) -> Solution:
+    """The solution with the duals of an optimal assignment, if its own leave a gap."""
+    if solution.status is Status.OPTIMAL or solution.gap <= TIGHT * abs(solution.value):
+        return solution
+    table = problem if isinstance(problem, Assignment) else problem.assignment()
+    better = problem.solution(solution.x, table.recover_dual(Scipy().solve(table).x))
+    if better.gap >= solution.gap:
+        return solution
+    return replace(solution, y=better.y, bound=better.bound, status=better.status)
 
 
 def _is_closed(solution: Solution) -> bool:

@@ -6,7 +6,7 @@ solve_batch(): many problems, at once if the solver accepts batches, else one by
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from time import perf_counter
 from typing import Any, cast, overload
@@ -28,6 +28,7 @@ from formulations.errors import (
     UnknownSolverError,
     UnsupportedProblemError,
 )
+from formulations.problems.assignment import OrderProblem
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
@@ -36,6 +37,7 @@ from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRan
 from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, installed_version
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.exact import ExactArgmax
+from formulations.solvers.function_solver import function_solver
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound
@@ -107,7 +109,7 @@ LOOSE = 1e-6  # the relative gap above which "auto" tries the next solver
 
 def solve(
     problem: AnyProblem,
-    solver: Solver | str = "auto",
+    solver: Solver | str | Callable[[Any], Any] = "auto",
     warm_start: Solution | None = None,
     *,
     rel_gap: float | None = None,
@@ -121,7 +123,8 @@ def solve(
 
     Args:
         problem: a problem, as a function of the gallery returns it, or a `cvxpy.Problem`.
-        solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A named solver is never replaced.
+        solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL", or a function of the
+            problem, as in `function_solver`. A named solver is never replaced.
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
             returns the best answer with the best bound; it logs its choices.
         warm_start: a solution of a similar problem, for solvers that can start from one; others ignore it.
@@ -161,7 +164,10 @@ def solve(
             if options:
                 raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
             return _cheapest(problem, warm_start, solve_options, directed_rounding)
-        chosen = solve_options.for_solver(as_solver(solver), strict=True)
+        named: Any = solver
+        if callable(solver) and not isinstance(solver, type) and not hasattr(solver, "solve"):
+            named = function_solver(solver, accepts=type(problem))
+        chosen = solve_options.for_solver(as_solver(named), strict=True)
         return _solve(problem, chosen, warm_start, directed_rounding)
 
 
@@ -235,7 +241,7 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
     for chain, form, backs in crossings(problem, solver.accepts):
         refusal = form if isinstance(form, str) else solver.reason_unsupported(form)
         if refusal is not None:
-            words = "" if isinstance(form, str) else f"this {type(form).__name__}: "
+            words = "" if isinstance(form, str) or type(form) is type(problem) else f"this {type(form).__name__}: "
             refusals[words + refusal] = None
             continue
         assert isinstance(form, Problem)
@@ -318,7 +324,8 @@ def _solve_restated(
         point = fitted
     solution = problem.improve_bound(problem.solution(point, y, outward=outward))
     tightened = tighten_bound(solution) if outward else solution
-    more = [] if tightened is solution else ["the bound is from duals of HiGHS"]
+    duals = "an assignment by SciPy" if isinstance(problem, OrderProblem) else "HiGHS"
+    more = [] if tightened is solution else [f"the bound is from duals of {duals}"]
     return tightened.with_metadata(
         solver=solver.spec + via,
         version=installed_version(solver.package),

@@ -12,6 +12,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -35,6 +36,7 @@ from rankopt.losses import BOUNDS, FEATURE_MAPS
 if TYPE_CHECKING:
     from rankopt.experiments.regression import Changed
     from rankopt.experiments.rows import BenchmarkRow
+    from rankopt.experiments.solver_swap import SolverSwap
     from rankopt.experiments.traces import ProblemTrace
     from rankopt.rankers.typing import BoundName, MapName
 
@@ -87,6 +89,21 @@ def all_of(forms: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(solver for form in forms for solver in compatible_solvers(form)))
 
 
+def other_solvers(traces: Sequence[ProblemTrace], rows: Iterable[BenchmarkRow], **named: str | None) -> list[str]:
+    """A line for each part whose problems can be solved by solvers that have no rows, if no solvers were named for it,
+    or some that do not support a problem."""
+    from rankopt.experiments.rows import Outcome
+
+    used, lines = {row.solver for row in rows}, []
+    refused = {row.kind for row in rows if row.status is Outcome.UNSUPPORTED}
+    for kind in (kind for kind in PARTS if named[kind] is None or kind in refused):
+        every = all_of(recorded.form for trace in traces if trace.kind == kind for recorded in trace.problems)
+        others = [solver for solver in every if solver not in used]
+        if others:
+            lines.append(f"other compatible solvers: {', '.join(others)}; --{kind}-solvers all takes every one")
+    return lines
+
+
 def _fitting(traces: Iterable[ProblemTrace]) -> str:
     return f"{', '.join(all_of(recorded.form for trace in traces for recorded in trace.problems))} fit"
 
@@ -125,7 +142,9 @@ def _outcome(row: BenchmarkRow) -> str:
 
 
 def show(rows: list[BenchmarkRow]) -> None:
-    """Print the summary."""
+    """Print the summary, and why solvers do not support problems."""
+    from rankopt.experiments.rows import Outcome
+
     lines = summary(rows)
     for trace, role in dict.fromkeys((line["trace"], line["role"]) for line in lines):
         here = [line for line in lines if line["trace"] == trace and line["role"] == role]
@@ -133,6 +152,11 @@ def show(rows: list[BenchmarkRow]) -> None:
         measures = [name for name in SHOWN if any(name in line["measures"] for line in here)]
         head = ["solver", "solved", "otherwise", "largest gap", "seconds" if role else "ms (mean)", *measures]
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
+        for solver in dict.fromkeys(line["solver"] for line in here if line["solved"] < line["problems"]):
+            for row in rows:
+                if (row.trace, row.role, row.solver, row.status) == (trace, role, solver, Outcome.UNSUPPORTED):
+                    click.echo(f"{row.problem}, UNSUPPORTED: {row.message}")
+                    break
         click.echo()
     click.echo(
         "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over the supported problems; an"
@@ -154,13 +178,17 @@ def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
     ]
 
 
-def watched(rows: Any) -> list[BenchmarkRow]:
-    """The rows; the latest one is shown during the run."""
+def watched(experiment: SolverSwap, output: str | None, resume: bool) -> list[BenchmarkRow]:
+    """The rows; the solver that is running and the latest row are shown during the run."""
     found: list[BenchmarkRow] = []
     with waiting("recording traces ...") as show_status:
-        for row in rows:
+
+        def announce(running: str) -> None:
+            last = f"; last: {found[-1].solver}, {found[-1].problem}: {found[-1].status.name}" if found else ""
+            show_status(f"running {running}; {len(found)} rows{last}")
+
+        for row in replace(experiment, announce=announce).rows(output, resume=resume):
             found.append(row)
-            show_status(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
     return found
 
 
@@ -220,7 +248,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 @click.option(
     "--time-limit", type=float, callback=_positive,
     help="Seconds of a solver for a trace [3] and for a problem [10]; two thirds of it for a live run, which is killed "
-    "five seconds after twice that.",
+    "five seconds after twice that. A tiny first problem, which loads modules, has 60 seconds more.",
 )  # fmt: skip
 @click.option(
     "--memory-limit", type=float, callback=_positive, default=4.0, show_default=True,
@@ -260,7 +288,7 @@ def swap(
     """Compare solvers on the queries of DATA (default: a bundled dataset), or on problem files.
 
     \b
-    rankopt swap knapsack.mps facility.mps --argmax-solvers highs,scipy --report page.html
+    rankopt swap knapsack.mps facility.mps --argmax-solvers highs,cvxpy:SCIPY --report page.html
 
     Problem files end with .mps, .lp, .toml or .npz (a trace); nothing is learned from them. Of queries, the problems
     of a training run are recorded and replayed with every solver. Then training runs with one argmax, master or method
@@ -334,7 +362,7 @@ def swap(
         limits=limits,
         **options,
     )
-    rows = watched(experiment.rows(output, resume=resume))
+    rows = watched(experiment, output, resume)
     if output is not None:  # with the earlier rows
         from rankopt.experiments.rows import read_rows
 
@@ -352,6 +380,8 @@ def swap(
     else:
         if baseline is None:
             show(rows)
+            for line in other_solvers(what, rows, argmax=argmax_solvers, master=master_solvers) if stated else ():
+                click.echo(line)
         else:
             show_changes(found, tolerance)
         if output is not None:

@@ -120,7 +120,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     that FILE names, else by highs. Exit code 0: the set is proved integral for every objective; 1: refuted or
     undecided, even if the optimum for the objective in FILE is proved integral; 2: --sensitivity names no constraint
     or invalid limits; 3: the set is empty (prints the ranking with the least violation and the cost of other limits),
-    or a limit in FILE is not an integer.
+    or a limit in FILE is not an integer; limits of integer variables and rows are rounded inwards.
 
     \b
     documents = 4
@@ -135,6 +135,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet
+    from formulations.display import first_lines
     from formulations.errors import InfeasibleError
     from formulations.integrality import Proof, check_evidence, verify_integrality
     from formulations.io.toml_file import read_program, read_ranking_set, read_solver
@@ -145,15 +146,18 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     try:
         is_program = file.removesuffix(".gz").endswith((".mps", ".lp"))
         problem: Any = read_program(file) if is_program else read_ranking_set(file)
+        if isinstance(problem, LinearProgram):
+            problem = problem.with_integer_limits()
         admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
         if isinstance(admissible, RankingSet):
             admissible.check_nonempty()
     except InfeasibleError:
         _print_empty(file, sweeps, json_)
         raise
-    if isinstance(admissible, RankingSet | LinearProgram):
+    if not isinstance(admissible, np.ndarray):
         rows, columns = admissible.program.matrix.shape
-        stated = f"{admissible}\n{rows} rows × {columns} variables"
+        shown = first_lines(str(admissible), "formulations.read_program shows") if is_program else admissible
+        stated = f"{shown}\n{rows} rows × {columns} variables"
     else:
         rows, columns = np.shape(admissible)
         stated = f"matrix of {rows} rows × {columns} columns"

@@ -2,8 +2,8 @@
 
 A worker reads a job from standard input and writes messages, one JSON object per line:
 
-    {"ready": true}            the process has started, and its memory limit is set
-    {"warm": true}             modules are loaded and kernels compiled
+    {"ready": true}            the process has started, kernels are compiled, and its memory limit is set
+    {"warm": true}             a tiny problem is solved, which loads modules
     {"begin": 3}               problem 3 begins
     {"partial": {...}}         known fields of the row of problem 3
     {"row": {...}}             the row of problem 3
@@ -43,7 +43,8 @@ class Limits:
     problem: seconds for a problem with all its repeats and its verification.
     trace: seconds of one solver for a trace; after that its other problems are given up.
     training_time: time limit of a live run in seconds; the run is killed at twice that plus 5.
-    start: seconds for a process to start and, once per machine, compile the solver's kernels.
+    start: seconds for a process to start and, once per machine, compile the solver's kernels. A tiny first problem,
+        which loads modules, may take 60 seconds longer than `problem`.
     memory: bytes that a solver may allocate beyond those of its process at the start. The system enforces it (data on
         Linux, the address space elsewhere; not on Windows).
     max_crashes: number of consecutive crashes or timeouts after which a solver is given up.
@@ -215,11 +216,11 @@ class Job(Protocol):
     """Work in independent items. It is pickled, so its parts must be importable."""
 
     def open(self) -> Iterator[str]:
-        """Load the data and the solver; yields a reason if that is impossible (a missing package)."""
+        """Load the data and the solver, compile kernels; yields a reason if that is impossible (a missing package)."""
         ...
 
     def warm(self) -> None:
-        """Load modules and compile kernels by solving a tiny problem."""
+        """Load modules by solving a tiny problem."""
         ...
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:

@@ -270,9 +270,12 @@ class Replay:
         except UnknownSolverError as error:
             yield str(error)
             return
+        self.forms = dict.fromkeys(type(entry.form) for entry in self.trace.problems)
+        for form in self.forms:
+            compile_kernels(self.solver, form)
 
     def warm(self) -> None:
-        for form in dict.fromkeys(type(entry.form) for entry in self.trace.problems):
+        for form in self.forms:
             warm(self.solver, form)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
@@ -300,8 +303,10 @@ class Replay:
             solution = solve(form, "auto" if watched is None else watched)
             total.append(perf_counter() - started)
             own.append(solution.seconds)
-            if len(own) >= self.repeats or perf_counter() - began + 2 * total[-1] > self.seconds / 2:
+            if len(own) > self.repeats or perf_counter() - began + 2 * total[-1] > self.seconds / 2:
                 break
+        if len(own) > 1:  # the first run loads what the warm-up did not
+            own, total = own[1:], total[1:]
         answer = watched.answers[0] if watched is not None and watched.answers else None
         row = replace(
             blank, value=solution.value, bound=solution.bound, scale=form.magnitude_at(solution.x) or 1.0,
@@ -327,16 +332,21 @@ class Replay:
         return replace(row, status=status, certified=True, ties=ties)
 
 
-def warm(solver: Solver | None, form: type[Problem]) -> None:
-    """Load modules and compile kernels by solving a tiny problem of this form."""
+def compile_kernels(solver: Solver | None, form: type[Problem]) -> None:
+    """Compile the kernels of a solver for problems of this form."""
     from formulations.compiled import kernels_of
-    from formulations.testing.instances import instances
 
     if solver is None or solver.package == "rankopt":  # its algorithm depends on the problem
         masters = issubclass(form, GroupedSimplexQP | QuadraticProgram)
         folders = ("formulations.active_set",) if masters else ("formulations.argmax", "formulations.problems")
         for kernel in kernels_of(*folders):
             kernel.ready()
+
+
+def warm(solver: Solver | None, form: type[Problem]) -> None:
+    """Load modules by solving a tiny problem of this form."""
+    from formulations.testing.instances import instances
+
     with suppress(FormulationError):  # the error will recur when it is recorded
         for _, problem, _ in islice(instances(form), 1):
             solve(problem, "auto" if solver is None else solver)

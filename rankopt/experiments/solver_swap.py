@@ -44,7 +44,7 @@ from rankopt.experiments.isolation import (
     start_peak,
 )
 from rankopt.experiments.recording import Log, Recorder, argmax_trace, master_trace
-from rankopt.experiments.replay import Replay, blank_rows, fault, warm
+from rankopt.experiments.replay import Replay, blank_rows, compile_kernels, fault, warm
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, missing_rows
 from rankopt.experiments.traces import ProblemTrace, traces_of
@@ -82,23 +82,25 @@ class LiveRun:
 
     def open(self) -> Iterator[str]:
         self.queries = open_queries(self.train)
-        swapped = self.entrant
+        swapped: Any = self.entrant
         if self.role != "method" and swapped != "auto":
             try:
                 swapped = resolved(swapped)
             except UnknownSolverError as error:
                 yield str(error)
                 return
+        if self.role in FORMS and swapped != "auto":
+            compile_kernels(swapped, FORMS[self.role])
+        few = self.queries.select(range(min(3, len(self.queries))))
+        with suppress(FormulationError, RankoptError), raise_interruptions(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clone(self.ranker).set_params(max_iter=1).fit(few)  # compiles kernels of training
         self.swapped = clone(self.ranker).set_params(**{PARAMETERS[self.role]: swapped, "time_limit": self.seconds})
 
     def warm(self) -> None:
-        """Load modules and compile kernels, so that the seconds of a run exclude it."""
         swapped = self.swapped.get_params()[PARAMETERS[self.role]]
         if self.role in FORMS and swapped != "auto":
             warm(swapped, FORMS[self.role])
-        few = self.queries.select(range(min(3, len(self.queries))))
-        with suppress(FormulationError, RankoptError), raise_interruptions():
-            clone(self.ranker).set_params(max_iter=1).fit(few)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
         start_peak()
@@ -273,6 +275,7 @@ class SolverSwap:
         repeats: timed runs of a problem; the median is reported.
         tolerance: the gap, relative to the problem's scale, up to which an answer counts as solved.
         train: whether solvers are also swapped in live training.
+        announce: called with the name of each solver that starts, and its trace.
     """
 
     data: Any = None
@@ -288,6 +291,7 @@ class SolverSwap:
     train: bool = True
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
+    announce: Callable[[str], object] = str
 
     def __post_init__(self) -> None:
         if self.data is None and (self.problems is None or isinstance(self.problems, Real)):
@@ -383,6 +387,7 @@ class SolverSwap:
     ) -> Iterator[BenchmarkRow]:
         """Replay the trace with every entrant."""
         for entrant in entrants:
+            self.announce(f"{spec_of(entrant)} on {trace.name}")
             blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
             yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, self.limits.trace)
@@ -406,6 +411,7 @@ class SolverSwap:
                         file.add(row)
                         yield row
                     continue
+                self.announce(f"{blank.solver} in training")
                 seconds = self.limits.training_time
                 job = LiveRun(
                     run.ranker, role, entrant, train_path, test_path, self.measures, blank, seconds,

@@ -31,6 +31,8 @@ BOOT = (
     "runpy.run_module('rankopt.experiments.isolation', run_name='__main__', alter_sys=True)"
 )
 
+WARM_UP = 60.0  # seconds, beyond those of a problem, for a tiny first problem, which loads modules
+
 STARVED = ("MemoryError", "bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory")
 """Messages on standard error of a process that ran out of memory."""
 
@@ -115,7 +117,7 @@ class _Worker:
         """The row of the current or next item, also if the worker fails."""
         self.seconds_starting = 0.0
         partial: dict[str, Any] = {}
-        began = monotonic()
+        began, allowed = monotonic(), start
         deadline = began + (seconds if self.warm else start)
         while True:
             try:
@@ -123,7 +125,7 @@ class _Worker:
             except Empty:
                 self.ended = True
                 self._kill()
-                far = f"killed after {seconds:g} s" if self.warm else f"killed: {self._late()} {start:g} s"
+                far = f"killed after {seconds:g} s" if self.warm else f"killed: {self._late()} {allowed:g} s"
                 return _partial_row(replace(blank, status=Outcome.TIMED_OUT, message=far), partial)
             if message is None:
                 self.ended = True
@@ -132,7 +134,8 @@ class _Worker:
             if "missing" in message:
                 return replace(blank, status=Outcome.MISSING, message=message["missing"])
             if "ready" in message:
-                self.ready = True
+                self.ready, allowed = True, min(start, seconds + WARM_UP)
+                deadline = monotonic() + allowed
             if "warm" in message:
                 self.warm, self.seconds_starting = True, monotonic() - began
             if "begin" in message:

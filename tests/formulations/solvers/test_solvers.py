@@ -20,6 +20,7 @@ from formulations import (
     FormulationError,
     InfeasibleError,
     InvalidProblemError,
+    InvalidSolutionError,
     SolverError,
     Status,
     UnboundedError,
@@ -27,6 +28,7 @@ from formulations import (
     UnsupportedProblemError,
     certify,
     compatible_solvers,
+    function_solver,
     get_solver,
     margin_dual,
     matching,
@@ -249,6 +251,97 @@ def test_highs_names_the_conflict():
         solve(wrong, "highs")
 
 
+def test_the_conflict_has_only_limits_that_are_needed():
+    rows = [[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]
+    for low in (-INF, 0.0):  # c1 + c2 + c3 conflict whatever the variables' limits are
+        with pytest.raises(InfeasibleError, match=r"Conflict: row\[0\], row\[1\], row\[2\]$"):
+            solve(program([1.0, 2.0], rows, [5, -INF, -INF, -INF], [INF, 2, 2, 10], [low, low], [INF, INF]), "highs")
+
+
+def test_the_conflict_of_an_integer_program_whose_relaxation_is_feasible_is_found():
+    rows, integer = [[2.0, 2.0], [1.0, 0.0], [1.0, 1.0]], np.ones(2, dtype=bool)
+    odd = program([1.0, 1.0], rows, [3, 0, -9], [3, 5, 9], [0, 0], [9, 9], integer=integer)  # 2 x + 2 y = 3
+    with pytest.raises(InfeasibleError, match=r"Conflict for integers: row\[0\]$"):
+        solve(odd, "highs")
+
+
+def test_a_point_that_breaks_an_integer_program_is_an_error_that_names_the_row():
+    rows, integer = [[1.0, 1.0], [1.0, -1e6]], np.array([True, False])
+    stated = program([1.0, 1.0], rows, [2, -INF], [INF, 0], [0, 0], [9, 5], integer=integer)
+    for point, words in (
+        ([0.0, 0.0], r"row\[0\] is 0 and must be at least 2\.$"),
+        ([3.0, 0.0], r"row\[1\] is 3 and must be at most 0\. Make its large coefficient \(big M\) smaller"),
+        ([3.0, 6.0], r"x\[1\] is 6 and must be at most 5\.$"),
+        ([1.5, 1.0], r"x\[0\] is 1\.5 and must be an integer\.$"),
+    ):
+        with pytest.raises(InvalidSolutionError, match=words):
+            solve(stated, lambda _, point=point: np.array(point))
+
+
+def test_a_function_is_a_solver_of_the_problem():
+    profit = np.eye(3)
+    solution = solve(matching(profit), lambda problem: problem.profit.argmax(axis=1))
+    assert (solution.status, solution.value) == (Status.OPTIMAL, 3.0)
+    with pytest.raises(UnknownSolverError, match="such as Assignment or LinearProgram; got none"):
+        function_solver(lambda problem: problem)
+
+
+def test_a_refusal_names_the_problem_once_and_its_variable():
+    mixed = program([1.0] * 3, [[1.0] * 3], [1], [3], [0] * 3, [1] * 3, integer=np.array([True, False, False]))
+    with pytest.raises(UnsupportedProblemError, match=r"variables: it accepts integer .*, and 2 .* continuous"):
+        solve(mixed, "cp_sat")
+    endless = replace(mixed, integer=np.ones(3, dtype=bool), upper=np.array([1, INF, 1]))
+    with pytest.raises(UnsupportedProblemError, match=r"variable x\[1\] has no lower or upper limit"):
+        solve(endless, "cp_sat")
+
+
+def test_solvers_that_are_much_too_slow_for_the_size_are_not_listed():
+    small, large = (matching(np.random.default_rng(0).random((n, n))) for n in (5, 20))
+    assert set(compatible_solvers(small)) - set(compatible_solvers(large)) <= {"cvxpy:DAQP"}
+    assert "cvxpy:DAQP" not in compatible_solvers(large)
+
+
+def test_scipy_through_cvxpy_has_a_time_limit():
+    rng = np.random.default_rng(0)
+    weights = rng.integers(10, 99, (30, 300)).astype(float)
+    hard = program(rng.random(300), weights, [-INF] * 30, weights.sum(axis=1) // 2, [0] * 300, [1] * 300)
+    assert solve(hard, "cvxpy:SCIPY", time_limit=60.0).status is Status.OPTIMAL
+    hard = replace(hard, integer=np.ones(300, dtype=bool))
+    assert solve(hard, "cvxpy:SCIPY", time_limit=1.0).reported_status == "TIME_LIMIT"
+
+
+def test_limits_of_integer_rows_are_rounded_inwards():
+    rows, integer = [[1.0, 1.0], [1.0, 0.5], [1.0, 1.0]], np.array([True, True])
+    stated = program([1, 1], rows, [-0.5, -0.5, -INF], [3.5, 2.5, INF], [0.2, -INF], [1.7, 4], integer=integer)
+    rounded = stated.with_integer_limits()
+    assert (rounded.row_lower.tolist(), rounded.row_upper.tolist()) == ([0, -0.5, -INF], [3, 2.5, INF])
+    assert (rounded.lower.tolist(), rounded.upper.tolist()) == ([1, -INF], [1, 4])
+    real = replace(stated, integer=None)
+    assert real.with_integer_limits() is real
+
+
+def test_the_bound_of_integer_costs_is_a_multiple_of_their_divisor():
+    row, integer = [[5.0, 4.0, 3.0]], np.ones(3, dtype=bool)
+    for sign in (1.0, -1.0):
+        knapsack = program(sign * np.array([18.0, 16.0, 12.0]), row, [-INF], [10], [0] * 3, [1] * 3, integer=integer)
+        knapsack = replace(knapsack, is_maximization=sign > 0)
+        solution = solve(knapsack, "highs")
+        assert (solution.value, solution.bound) == (sign * 34.0, sign * 38.0)  # of the relaxation: 38.8
+        certify(knapsack, solution)
+    real = replace(knapsack, integer=np.array([True, True, False]))
+    assert solve(real, "highs").bound != np.round(solve(real, "highs").bound)
+
+
+def test_the_bound_of_a_weak_assignment_is_the_optimum():
+    profit = np.random.default_rng(0).integers(-99, 99, (12, 15)).astype(float)
+    problem = matching(profit)
+    weak = solve(problem, function_solver(lambda p: np.arange(p.positions), accepts=Assignment))
+    assert weak.value < weak.bound == solve(problem).value
+    assert weak.status is Status.BOUNDED_GAP
+    assert "by SciPy" in weak.message
+    certify(problem, weak)
+
+
 def test_a_denied_assignment_is_the_solvers_failure():
     @dataclass(frozen=True)
     class Denying(Greedy):
@@ -338,7 +431,7 @@ def test_unknown_options_are_refused_when_solving(solver):
         lambda: QpSolvers("piqp", time_limit=1.0),
         lambda: Cvxpy("GLOP", options={"nonsense": 1}),
         lambda: Cvxpy("DAQP", options={"nonsense": 1}),
-        lambda: Cvxpy("SCIPY", time_limit=1.0),
+        lambda: Cvxpy("PIQP", time_limit=1.0),
         lambda: Highs(method="magic"),
     ],
 )
@@ -390,17 +483,21 @@ def test_highs_takes_costs_of_any_size():
 
 
 def test_highs_bounds_programs_with_integers_by_their_relaxation():
-    problem = program(
+    whole = program(
         [5.0, 4.0, 3.0], [[2, 3, 1], [4, 1, 2], [3, 4, 2]], [-INF] * 3, [5, 11, 8.5], [0] * 3, [10] * 3,
         integer=np.ones(3, dtype=bool),
     )  # fmt: skip
+    problem = replace(whole, objective=np.array([2.5, 2.0, 1.5]))
     solution = solve(problem, "highs")
     relaxed = solve(replace(problem, integer=None), "highs")
-    assert solution.value == 13.0
-    assert solution.details["reported_bound"] == pytest.approx(13.0)
+    assert solution.value == 6.5
+    assert solution.details["reported_bound"] == pytest.approx(6.5)
     assert solution.bound == pytest.approx(relaxed.value)
     assert solution.status is Status.BOUNDED_GAP
     certify(problem, solution, exact=True)
+    rounded = solve(whole, "highs")  # twice the costs, which are integers: 13.5 is rounded to 13
+    assert (rounded.value, rounded.bound, rounded.status) == (13.0, 13.0, Status.OPTIMAL)
+    certify(whole, rounded, exact=True)
 
 
 def test_a_time_limit_returns_the_point_found_or_raises():

@@ -150,6 +150,20 @@ def test_a_problem_in_a_file_is_swapped_without_learning(folder):
 
 
 @pytest.mark.study
+def test_the_table_names_other_solvers_and_why_one_does_not_support_a_problem(folder):
+    usual = called_with("swap", folder / "small.lp", "--repeats", 1)
+    assert usual.exit_code == 0, usual.output
+    (line,) = [line for line in usual.stdout.splitlines() if line.startswith("other compatible solvers: ")]
+    assert "cvxpy:SCIPY" in line
+    assert "--argmax-solvers all" in line
+    named = called_with("swap", folder / "small.lp", "--argmax-solvers", "highs", "--repeats", 1)
+    assert "other compatible" not in named.stdout
+    refused = called_with("swap", folder / "small.lp", "--argmax-solvers", "scipy", "--repeats", 1)
+    assert "small.lp, UNSUPPORTED: 'scipy' accepts Assignment" in refused.stdout
+    assert "other compatible solvers: highs, " in refused.stdout
+
+
+@pytest.mark.study
 def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
     """Of one name in two folders the second has its number; statements and traces stand beside programs."""
     (tmp_path / "small.lp").write_bytes((folder / "small.lp").read_bytes())

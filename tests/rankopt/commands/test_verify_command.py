@@ -13,6 +13,7 @@ from formulations import (
     InvalidProblemError,
     RankingSet,
     SolverError,
+    UnsupportedProblemError,
     read_ranking_set,
     sensitivity,
     solve,
@@ -136,6 +137,30 @@ def test_the_exit_code_is_of_the_set_whatever_objective_the_file_has(tmp_path):
     assert "For this objective the linear program is proved to have an integral optimum" in finding
 
 
+def verified(tmp_path, text):
+    (tmp_path / "program.lp").write_text(text, encoding="utf-8")
+    return CliRunner().invoke(rankopt, ["verify", str(tmp_path / "program.lp")])
+
+
+def test_limits_of_an_integer_program_are_rounded_inwards(tmp_path):
+    text = "Maximize\n o: 2 a + b\nSubject To\n c: a + b <= 3.5\nBounds\n a <= 1.7\nGeneral\n a b\nEnd\n"
+    done = verified(tmp_path, text)
+    assert done.exit_code == 0, done.output
+    assert "This optimum is integral: 4 with and without integrality" in done.output
+
+
+def test_a_program_of_many_variables_is_shortened(tmp_path):
+    names = [f"variable_{j}" for j in range(60)]
+    done = verified(tmp_path, f"Maximize\n o: {' + '.join(names)}\nSubject To\n c: {' + '.join(names)} <= 3\nEnd\n")
+    assert done.exit_code == 0, done.output
+    assert max(map(len, done.output.splitlines())) <= 120
+
+
+def test_a_quadratic_program_is_refused(tmp_path):
+    done = verified(tmp_path, "Minimize\n o: x + [ x ^ 2 ] / 2\nSubject To\n c: x >= 1\nEnd\n")
+    assert isinstance(done.exception, UnsupportedProblemError)
+
+
 def test_a_bare_matrix(tmp_path):
     assert run(tmp_path, "matrix = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]").exit_code == 1
     assert run(tmp_path, "matrix = [[1, 1, 0], [0, 1, 1], [0, 0, 1]]").exit_code == 0
@@ -210,6 +235,9 @@ TWO = (("at_most", 0), ("at_least", 1))
         ("matrix = [1]", "dimension"),
         (SITES + '[[constraint]]\nat_most = 1\nby = "color"', "constraint 1: there is no list 'color'"),
         (SITES + "[[constraint]]\nby = 'site'", "it needs one of the kinds at_most.*got none"),
+        (SITES + "[[constraint]]\nat_mots = 1", "did you mean 'at_most'"),
+        (SITES + "[[constraint]]\nkind = 'at_mots'", "did you mean 'at_most'"),
+        (SITES + "[[constraint]]\nat_most = 1\nbyy = 'site'", "a key 'byy'; did you mean 'by'"),
         (SITES + "[[constraint]]\nat_most = 1\nforbid = [1]", "got at_most and forbid"),
         (
             SITES + "[[constraint]]\nat_most = 1\ndocument = 1",

@@ -85,6 +85,42 @@ def test_a_solver_that_a_time_limit_cut_is_a_row_of_the_time_limit(tmp_path):
     assert (row.status, row.verdict) == (Outcome.TIME_LIMIT, "time limit")
 
 
+@pytest.mark.parametrize(("repeats", "runs"), [(1, 1), (3, 3)])
+def test_the_first_run_is_not_timed(tmp_path, repeats, runs):
+    calls = []
+
+    def slow_at_first(problem):
+        time.sleep(0.0 if calls else 0.4)
+        calls.append(problem)
+        return np.arange(problem.positions)
+
+    trace = ProblemTrace.from_problems(rankings((9,)))
+    trace.save(tmp_path / "trace.npz")
+    solver = function_solver(slow_at_first, accepts=RankTwoAssignment)
+    blanks = blank_rows(trace, "own:slow", 1e-6, 0, {})
+    job = Replay(str(tmp_path / "trace.npz"), solver, blanks, repeats, 10.0)
+    assert [*job.open()] == []
+    row = job.row(0, print)
+    assert (row.repeats, len(row.times)) == (runs, runs)
+    assert max(row.times) < 0.3
+
+
+@pytest.mark.study
+def test_a_solver_that_hangs_in_the_tiny_first_problem_ends_at_its_limit(monkeypatch):
+    monkeypatch.setattr("rankopt.experiments.supervisor.WARM_UP", 4.0)
+    running = []
+    experiment = SolverSwap(
+        rankings((9, 12)),
+        argmax_solvers=(function_solver(planted.always_sleeping, accepts=RankTwoAssignment),),
+        limits=replace(QUICK, problem=1.0),
+        announce=running.append,
+    )
+    rows = experiment.run()
+    assert [row.status.name for row in rows] == ["TIMED_OUT", "GIVEN_UP"]
+    assert "a tiny first problem was not solved in 5 s" in rows[0].message
+    assert [words.split(" on ")[0] for words in running] == ["own:always_sleeping"]
+
+
 def test_training_that_a_time_limit_cut_is_a_row_of_the_time_limit(tmp_path):
     save_queries(load_sample("les-miserables").train.select(range(4)), tmp_path / "train")
     ranker = LargeMarginRanker("nDCG@5", lam=1e-4, tol=1e-9)
