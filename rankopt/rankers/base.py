@@ -229,10 +229,12 @@ class Ranker(BaseEstimator):
         """Return the mean of `measure` over the queries on which it is defined.
 
         The convention is the default of `rankopt.measures.evaluate`: the mean over all orders of documents of equal
-        score. Under constraints (default: those of the ranker) the rankings are those of `rank`, followed by the
-        remaining documents by score; the mean is over all exchanges of documents of equal score that the constraints do
-        not distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges,
-        with a `TiedDocumentsWarning` that gives the standard error.
+        score. Under constraints the lists are those of `rank`, of at most k documents: positions behind the end of a
+        list are empty, and the other documents count as not retrieved, as in trec_eval (for AUC: tied, last).
+        constraints=None applies those of the ranker; `Admissible(k)` without constraints evaluates the k documents of
+        highest score. The mean is over all exchanges of documents of equal score that the constraints do not
+        distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges, with
+        a `TiedDocumentsWarning` that gives the standard error.
 
         sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
         queries and the queries of the rows are not passed.
