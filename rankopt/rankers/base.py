@@ -298,9 +298,15 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         if k is not None and k not in COUNT:
             raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
+        admissible = self._admissible(constraints)
+        if k is not None and admissible is not None and k > admissible.k:
+            raise OptionError(
+                f"k must be at most {admissible.k}, the positions of {admissible!r:.80}; got {k}. State constraints "
+                f"of {k} positions, or lower k."
+            )
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
-        shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
+        shown = self._deployment(queries, admissible).orders(self._scores(queries.features))
         ranked = {
             query: documents[start:stop][order[: None if k is None else int(k)]]
             for query, start, stop, order in zip(

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
-from formulations.errors import InfeasibleError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers import get_solver
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import Admissible, infeasible_error
+from rankopt.constraints.admissible import Admissible, sets_of_queries
 from rankopt.constraints.specs import GroupCapacities
 from rankopt.data.canonical_order import Arrangement, fingerprints, labels
 from rankopt.data.queries import Queries
@@ -95,7 +94,7 @@ class Deployment:
             _, kinds = np.unique(kinds * (own.max() + 1) + own, return_inverse=True)
         order = np.lexsort((tie_order(queries, rows), kinds, queries.query_of(rows)))
         order = order - np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
-        sets = tuple(_set_of(queries, q, admissible, order) for q in range(len(queries)))
+        sets = sets_of_queries(admissible, queries, lambda rules, q: _set_of(queries, q, rules, order))
         return cls(queries, sets, order, kinds, weights, solver)
 
     def orders(self, scores: Floats) -> list[Ints]:
@@ -172,10 +171,7 @@ def _set_of(queries: Queries, q: int, admissible: Admissible, order: Ints) -> Gr
         length = caps.order(np.zeros(n)).size
         if length == caps.k or (length and admissible.on_infeasible == "truncate"):
             return caps
-    try:
-        return admissible.for_query(attributes, n)
-    except InfeasibleError as error:
-        raise infeasible_error(admissible, queries.query_ids[q], error) from error
+    return admissible.for_query(attributes, n)
 
 
 ROUNDING = 1e-9
