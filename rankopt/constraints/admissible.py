@@ -296,7 +296,7 @@ def sets_of_queries(
     if not failed:
         return tuple(sets)
     first, *others = failed
-    cures = _absent_values(admissible, queries.attributes) or _cures(admissible, failed[first], build, first)
+    cures = _absent_values(admissible, queries.attributes) + _cures(admissible, failed[first], build, first)
     if others:
         few = ", ".join(repr(queries.query_ids[q]) for q in others[:3]) + (", ..." if len(others) > 3 else "")
         least = "At least " if len(failed) == COUNTED else ""
