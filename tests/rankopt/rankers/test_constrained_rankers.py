@@ -75,7 +75,9 @@ def test_any_ranker_shows_the_best_admissible_ranking(ranker, weights, admissibl
     assert all(rows.tolist() == shown[query][:2].tolist() for query, rows in first.items())
 
 
-@pytest.mark.parametrize("measure", ["nDCG@6", "nDCG", "P@6", "R@6", "AP", "AP@6", "RR", "ERR", "Rprec", "MeanNDCG", "AUC"])
+@pytest.mark.parametrize(
+    "measure", ["nDCG@6", "nDCG", "P@6", "R@6", "AP", "AP@6", "RR", "ERR", "Rprec", "MeanNDCG", "AUC"]
+)
 def test_score_is_the_measure_of_the_list_that_is_shown_as_a_run_that_lacks_the_rest(measure, data, tmp_path):
     features, grades, qid, attributes = data
     ranker = LargeMarginRanker("nDCG@6", constraints=SITES, lam=0.1).fit(
