@@ -196,11 +196,14 @@ def evaluate(
     from rankopt.measures import parse
     from rankopt.measures.measure import convention_named
 
+    quotas.check_k(alone=False)
     if qrels is not None:
         columns.check_unused("runs have none")
-        if scores or model or quotas or attributes is not None:
+        if scores or model:
+            raise click.UsageError("--qrels is for runs, which have their own scores: leave --scores and --model out")
+        if quotas or attributes is not None:
             raise click.UsageError(
-                "--qrels is for runs, which have their own scores: leave --scores, --model, --attributes and quotas out"
+                "--qrels is for runs, which are evaluated as they are: leave --attributes and quotas out"
             )
         if len(set(files)) < len(files):
             raise click.UsageError("a run occurs twice; name each file once")
@@ -219,8 +222,6 @@ def evaluate(
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     if len({*scores, *model}) < len(scores) + len(model):
         raise click.UsageError("a file of --scores or --model occurs twice; name each file once")
-    if quotas.k is not None and not quotas:
-        raise click.UsageError("--k is for quotas: add --at-most, --at-least or --exactly, or --measure with a cutoff")
     from rankopt.data import read_attributes
     from rankopt.measures import compare
     from rankopt.rankers.deployment import Deployment

@@ -194,18 +194,32 @@ class Quotas:
     def __bool__(self) -> bool:
         return bool(self.at_most or self.at_least or self.exactly)
 
-    def check_k(self) -> None:
-        """Raise a usage error for quotas without the length of the list."""
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Quotas:
+        """The options of a stored training. Raises ValueError for invalid ones."""
+        values: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in stored.items()}
+        found = cls(**values)
+        texts = (found.at_most, found.at_least, found.exactly)
+        if not (all(isinstance(one, tuple) and all(isinstance(text, str) for text in one) for one in texts)
+                and type(found.k) in (int, type(None)) and found.on_infeasible in ("error", "truncate")):  # fmt: skip
+            raise ValueError("quotas are no texts")
+        return found
+
+    def check_k(self, alone: bool) -> None:
+        """Raise a usage error for quotas without the length of the list, and the reverse unless it may be alone."""
         if self and self.k is None:
             raise click.UsageError("quotas need --k, the number of documents per query; add --k K")
+        if self.k is not None and not self and not alone:
+            raise click.UsageError("--k is the length of lists under quotas: add --at-most, --at-least or --exactly")
 
     def admissible(self, queries: Queries, trained: Admissible | None = None) -> Admissible | None:
         """The constraints over the attributes of these queries; without quotas those that a model was trained under."""
         from rankopt.constraints import Admissible
 
         if not self or self.k is None:
-            cut = trained is not None and self.on_infeasible == "truncate"
-            return replace(trained, on_infeasible="truncate") if cut else trained
+            if trained is None or self.on_infeasible == "error":
+                return trained
+            return replace(trained, on_infeasible="truncate")
         admissible = Admissible(self.k, on_infeasible=self.on_infeasible)
         for kind in ("at_most", "at_least", "exactly"):
             for text in getattr(self, kind):
@@ -249,19 +263,19 @@ def quota_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def called(*args: Any, **options: Any) -> None:
         quotas = Quotas(**{one.name: options.pop(one.name) for one in fields(Quotas)})
-        quotas.check_k()
         command(*args, quotas=quotas, **options)
 
-    limits = {"multiple": True, "metavar": "N:ATTR"}
-    for names, more in (
+    limits: dict[str, Any] = {"multiple": True, "metavar": "N:ATTR"}
+    options: tuple[tuple[str, dict[str, Any]], ...] = (
         ("--on-infeasible", {"type": click.Choice(["error", "truncate"]), "default": "error", "show_default": True,
                              "help": "For a query without an admissible ranking of k: fail, or shorten its ranking."}),
         ("--exactly", {**limits, "help": "1:kind=ad@1: the first one is an ad."}),
         ("--at-least", {**limits, "help": "3:gender=f: three of them. 40%:gender=f: in every prefix."}),
         ("--at-most", {**limits, "help": "1:site: one per site. 2:kind=ad@5: 2 ads in the first 5 (of k)."}),
         ("--k", {"type": click.IntRange(1), "help": "Number of documents per query; required with quotas.  [all]"}),
-    ):  # fmt: skip
-        called = click.option(names, **more)(called)
+    )  # fmt: skip
+    for name, more in options:
+        called = click.option(name, **more)(called)
     return called
 
 

@@ -70,6 +70,7 @@ def rank(
     Columns of the output: query, rank, document, score.
     Without quotas, the constraints that the model was trained under apply.
     """
+    quotas.check_k(alone=True)
     if format_ == "tab" and not (tag is None and scores is None):
         raise click.UsageError("--tag and --scores are options of a TREC run; add --format trec")
     if format_ == "trec" and json_:

@@ -96,6 +96,15 @@ def test_score_is_the_measure_of_the_list_that_is_shown_as_a_run_that_lacks_the_
     assert (score == free) == (measure == "RR")  # the first document is that without constraints
 
 
+def test_more_documents_than_the_constraints_rank_are_refused(data):
+    features, grades, qid, attributes = data
+    ranker = LargeMarginRanker(lam=1.0, constraints=SITES).fit(features, grades, qid=qid, attributes=attributes)
+    with pytest.raises(OptionError, match=r"k must be at most 4, the positions of Admissible\(k=4.*; got 5"):
+        ranker.rank(features, qid, k=5, attributes=attributes)
+    free = ranker.rank(features, qid, k=5, attributes=attributes, constraints=Admissible(8))
+    assert all(rows.size == 5 for rows in free.values())
+
+
 def test_a_list_that_a_quota_truncates_is_not_filled_up():
     """One document a group shows 2 of 5: gains 0 and 3 at two positions, of an ideal list of gains 7, 3, 1."""
     scores, grades, group = np.array([5.0, 4, 3, 2, 1]), np.array([0, 3, 2, 1, 0]), np.array(list("aabaa"))
