@@ -138,14 +138,10 @@ class Admissible(ConstraintMethods[Selector, str]):
         for name in self.attributes:
             if name not in table:
                 has = ", ".join(map(repr, table)) or "none"
-                hint = [
-                    f"write documents={{{one!r}: {name!r}}}, or "
-                    for one in table
-                    if has_value(np.asarray(table[one]), name)
-                ]
+                holders = [one for one in table if name in map(str, np.ravel(np.array(table[one], dtype=object)))]
+                hint = f"write documents={{{holders[0]!r}: {name!r}}}, or " if holders else ""
                 raise DataError(
-                    f"The constraints need the attribute {name!r}, which is missing (there is {has}); "
-                    f"{''.join(hint[:1])}{cure}."
+                    f"The constraints need the attribute {name!r}, which is missing (there is {has}); {hint}{cure}."
                 )
 
     def for_query(self, attributes: Mapping[str, Any] | Frame, n: int) -> RankingSet:
