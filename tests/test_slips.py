@@ -78,7 +78,6 @@ SLIPS = {
     "k of a half": (lambda: fit().rank(X, QID, 2.5), ["2.5", "integer >= 1"]),
     "normalize": (lambda: fit(RegressionRanker(normalize="std")), ["'std'", "'zscore'"]),
     "solver": (lambda: fit(LargeMarginRanker(argmax_solver="gurobi")), ["'gurobi'", "cvxpy:GUROBI"]),
-    "function as solver": (lambda: solve(matching(np.eye(2)), lambda problem: [0, 1]), ["function_solver(f, accepts="]),
     "not a model": (lambda: load_model(__file__), ["test_slips.py", "not a saved model"]),
     "rated twice": (lambda: Ratings.from_arrays([1, 1], [2, 2], [3, 4]), ["User 1", "item 2", "remove one"]),
 }  # fmt: skip

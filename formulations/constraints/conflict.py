@@ -62,6 +62,7 @@ def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | N
 
 
 POSITION = "position"
+STRUCTURE = ("document", POSITION)  # rows of every ranking, which cannot be loosened
 
 SECONDS = 30.0  # time limit of one feasibility search
 NOTICED = 1e-7  # smaller duals and sums of violations are rounding
@@ -83,14 +84,17 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], positions: int
     cure."""
     k, n = stated.shape
     found = conflict((k, n), constraints)
+    named = ", ".join(f"{member.name} ({member.text})" for member in found if member.name not in STRUCTURE)
+    always = " and ".join(member.text for member in found if member.name in STRUCTURE)
     left = f"the set admits at most {positions} document{'' if positions == 1 else 's'}: " if positions else ""
     # A constraint that names positions would name others in a shorter list.
     tables = [member.matrix.toarray().reshape(-1, k, n) for member in _members(constraints, k, n)[:-1]]
     alike = all((table == table[:, :1]).all() for table in tables)
-    cure = f"lower k to {positions}, or loosen one of them" if positions and alike else "loosen one of them"
+    loosen = "loosen one of them" if sum(member.name not in STRUCTURE for member in found) > 1 else "loosen it"
+    cure = f"lower k to {positions}, or {loosen}" if positions and alike else loosen
     return (
         f"no ranking of {k} of {n} documents is in the set. "
-        f"Conflict: {', '.join(f'{member.name} ({member.text})' for member in found)}; {left}{cure}"
+        f"Conflict: {named}{always and f', as {always}'}; {left}{cure}"
     )
 
 
@@ -177,8 +181,10 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
             part = slice(row, row + 1)
             rows = constraint.matrix[part], constraint.lower[part], constraint.upper[part]
             members.append(ConflictMember(constraint.block.name(row), constraint.description(row), *rows))
-    members.append(ConflictMember("document", "each is ranked at most once", document, np.full(n, -np.inf), np.ones(n)))
-    members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
+    members.append(
+        ConflictMember("document", "each document is ranked at most once", document, np.full(n, -np.inf), np.ones(n))
+    )
+    members.append(ConflictMember(POSITION, "each position holds one document", position, np.ones(k), np.ones(k)))
     return members
 
 

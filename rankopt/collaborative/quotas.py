@@ -26,7 +26,7 @@ from formulations.errors import InfeasibleError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import Solution, Status
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import Admissible, infeasible_error
+from rankopt.constraints.admissible import SHORTEN, Admissible, infeasible_error
 from rankopt.constraints.specs import GroupCapacities, limits_count, select, selectors
 from rankopt.errors import DataError
 
@@ -169,7 +169,8 @@ class ConstrainedRecommender:
         try:
             return free[self._solve(free, scores[free]).order]
         except InfeasibleError as error:
-            raise infeasible_error(self.admissible, user, error, "user", "item") from error
+            shorter = self.admissible.on_infeasible == "error" and "admits at most" in str(error)
+            raise infeasible_error(user, error, SHORTEN if shorter else "", "user", "item") from error
 
     def _solve(self, items: Ints, scores: Floats) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""

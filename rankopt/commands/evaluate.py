@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 from zipfile import is_zipfile
@@ -10,8 +10,17 @@ from zipfile import is_zipfile
 import click
 from click.core import ParameterSource
 
-from rankopt.commands.input_output import as_json, model_and_queries, queries_at, table
-from rankopt.commands.options import Columns, Command, column_options, json_option
+from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, queries_at, table
+from rankopt.commands.options import (
+    Columns,
+    Command,
+    Quotas,
+    attributes_option,
+    column_options,
+    cures_as_options,
+    json_option,
+    quota_options,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 
     from rankopt.data.queries import Queries
     from rankopt.evaluation.comparison import Test
-    from rankopt.evaluation.evaluation import IntervalBy
+    from rankopt.evaluation.evaluation import Evaluation, IntervalBy
     from rankopt.evaluation.trec import Qrels, Run
     from rankopt.measures.measure import Convention, Measure
 
@@ -125,6 +134,8 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 @click.option(
     "--model", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A model; repeat to compare."
 )
+@attributes_option
+@quota_options
 @click.option(
     "--measure",
     multiple=True,
@@ -170,7 +181,9 @@ def evaluate(
     test: str,
     interval: str,
     unjudged: float | None,
+    attributes: str | None,
     json_: bool,
+    quotas: Quotas,
     columns: Columns,
 ) -> None:
     """Measure the rankings of DATA by score files or models; with --qrels, measure RUNs in TREC's format.
@@ -179,14 +192,20 @@ def evaluate(
     rankopt evaluate test.parquet --model model.rankopt
 
     With several, each is compared with the first by a paired test over queries; p of runs is corrected by Holm.
+    Lists are those of `rankopt rank`: under the quotas, else under the constraints that the model was trained under.
     """
     from rankopt.measures import parse
     from rankopt.measures.measure import convention_named
 
+    quotas.check_k(alone=False)
     if qrels is not None:
         columns.check_unused("runs have none")
         if scores or model:
             raise click.UsageError("--qrels is for runs, which have their own scores: leave --scores and --model out")
+        if quotas or attributes is not None:
+            raise click.UsageError(
+                "--qrels is for runs, which are evaluated as they are: leave --attributes and quotas out"
+            )
         if len(set(files)) < len(files):
             raise click.UsageError("a run occurs twice; name each file once")
         parsed, rules = (
@@ -204,21 +223,31 @@ def evaluate(
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     if len({*scores, *model}) < len(scores) + len(model):
         raise click.UsageError("a file of --scores or --model occurs twice; name each file once")
+    from rankopt.data import read_attributes
     from rankopt.measures import compare
-    from rankopt.measures import evaluate as measured
+    from rankopt.rankers.deployment import Deployment
 
     wanted, rules = (
         [parse(text) for text in measure or MEASURES_EVALUATE],
         convention_named("default" if convention is None else convention),
     )
-    predicted: dict[str, NDArray[np.float64]] = {}
-    queries = queries_at(data, unjudged, columns=columns) if scores else None
+    found: dict[str, Evaluation] = {}
+
+    def add(path: str, queries: Queries, run: NDArray[np.float64], deploy: Callable[..., Deployment], own: Any) -> None:
+        admissible = quotas.admissible(queries, own)
+        check_attributes(queries, admissible)
+        with cures_as_options():
+            shown = deploy(queries.grouped(), admissible)
+        found[path] = shown.evaluate(run[queries.rows], wanted, rules)
+
+    if scores:
+        queries = queries_at(data, unjudged, columns=columns)
+        queries = queries if attributes is None else read_attributes(attributes, queries)
+        for path in scores:
+            add(path, queries, _read_scores(path, queries), Deployment.from_queries, None)
     for path in model:
-        ranker, queries = model_and_queries(path, data, unjudged, columns, graded=True)
-        predicted[path] = ranker.predict(queries)
-    assert queries is not None
-    runs = {path: _read_scores(path, queries) for path in scores} | predicted
-    found = {path: measured(queries, run, wanted, convention=rules) for path, run in runs.items()}
+        ranker, queries = model_and_queries(path, data, unjudged, columns, attributes, graded=True)
+        add(path, queries, ranker.predict(queries), ranker._deployment, getattr(ranker, "constraints", None))
     first, *others = found
     pairs = {
         (other, repr(m)): compare(found[other], found[first], measure=m)

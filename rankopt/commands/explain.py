@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.input_output import as_given, as_json, check_attributes, model_and_queries, table, write_report
-from rankopt.commands.options import Columns, Command, column_options, json_option, report_option, unjudged_option
+from rankopt.commands.options import (
+    Columns,
+    Command,
+    attributes_option,
+    column_options,
+    json_option,
+    report_option,
+    unjudged_option,
+)
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -23,7 +31,7 @@ LISTED = 10  # features that the text lists; the page has more
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
 @column_options
-@click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
+@attributes_option
 @click.option("--measure", help="Of regret and bounds  [default: the model's].")
 @click.option("--queries", "count", type=click.IntRange(1), default=10, show_default=True,
               help="How many of the worst queries are listed.")  # fmt: skip

@@ -7,17 +7,21 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from formulations.registry import load
 from rankopt.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from rankopt.constraints import Admissible
+    from rankopt.data.queries import Queries
 
 
 class OutputPath(click.Path):
@@ -170,6 +174,116 @@ def column_options(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
+QUOTA = re.compile(
+    r"\s*(?P<count>\d+|\d+(?:\.\d+)?%)\s*:\s*(?P<attribute>[^=@:]*[^=@:\s])\s*(?:==?\s*(?P<value>[^@]*?))?\s*"
+    r"(?:@\s*(?P<first>\d+)\s*)?"
+)
+"""COUNT:ATTRIBUTE or COUNT:ATTRIBUTE=VALUE, with @P for the first P positions. COUNT: a number, or a share in %."""
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """The options of constraints: lists of k documents, and texts of the form `QUOTA`."""
+
+    k: int | None = None
+    at_most: tuple[str, ...] = ()
+    at_least: tuple[str, ...] = ()
+    exactly: tuple[str, ...] = ()
+    on_infeasible: Literal["error", "truncate"] = "error"
+
+    def __bool__(self) -> bool:
+        return bool(self.at_most or self.at_least or self.exactly)
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Quotas:
+        """The options of a stored training. Raises ValueError for invalid ones."""
+        values: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in stored.items()}
+        found = cls(**values)
+        texts = (found.at_most, found.at_least, found.exactly)
+        if not (all(isinstance(one, tuple) and all(isinstance(text, str) for text in one) for one in texts)
+                and type(found.k) in (int, type(None)) and found.on_infeasible in ("error", "truncate")):  # fmt: skip
+            raise ValueError("quotas are no texts")
+        return found
+
+    def check_k(self, alone: bool) -> None:
+        """Raise a usage error for quotas without the length of the list, and the reverse unless it may be alone."""
+        if self and self.k is None:
+            raise click.UsageError("quotas need --k, the number of documents per query; add --k K")
+        if self.k is not None and not self and not alone:
+            raise click.UsageError("--k is the length of lists under quotas: add --at-most, --at-least or --exactly")
+
+    def admissible(self, queries: Queries, trained: Admissible | None = None) -> Admissible | None:
+        """The constraints over the attributes of these queries; without quotas those that a model was trained under."""
+        from rankopt.constraints import Admissible
+
+        if not self or self.k is None:
+            if trained is None or self.on_infeasible == "error":
+                return trained
+            return replace(trained, on_infeasible="truncate")
+        admissible = Admissible(self.k, on_infeasible=self.on_infeasible)
+        for kind in ("at_most", "at_least", "exactly"):
+            for text in getattr(self, kind):
+                admissible = self._add(admissible, kind, text, queries, self.k)
+        return admissible
+
+    @staticmethod
+    def _add(admissible: Admissible, kind: str, text: str, queries: Queries, k: int) -> Admissible:
+        option, found = f"--{kind.replace('_', '-')}", QUOTA.fullmatch(text)
+        if found is None:
+            raise click.UsageError(
+                f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, N% for a share of every prefix, and @P "
+                "for the first P"
+            )
+        name, value, first, count = found["attribute"], found["value"], found["first"], found["count"]
+        where: dict[str, Any] = (
+            {"by": name} if value is None else {"documents": {name: _convert_value(queries, name, value)}}
+        )
+        if first is not None and not 1 <= int(first) <= k:
+            raise click.UsageError(f"{option} {text!r}: @{first} is beyond --k {k}")
+        if not count.endswith("%"):
+            return admissible.add(kind, int(count), **where, positions=None if first is None else range(int(first)))
+        if kind == "exactly":
+            raise click.UsageError(f"{option} {text!r}: shares are limits; use --at-least or --at-most")
+        lengths = None if first is None else range(1, int(first) + 1)
+        return admissible.add(kind, share=float(count[:-1]) / 100, prefixes=lengths, **where)
+
+
+def _convert_value(queries: Queries, name: str, value: str) -> Any:
+    """The value with the attribute's type."""
+    kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
+    try:
+        return int(value) if kind in "iu" else float(value) if kind == "f" else value
+    except ValueError:
+        raise click.UsageError(f"the attribute {name!r} holds numbers; got {value!r}; give a number") from None
+
+
+def quota_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of constraints; it receives them as `quotas`."""
+
+    @wraps(command)
+    def called(*args: Any, **options: Any) -> None:
+        quotas = Quotas(**{one.name: options.pop(one.name) for one in fields(Quotas)})
+        command(*args, quotas=quotas, **options)
+
+    limits: dict[str, Any] = {"multiple": True, "metavar": "N:ATTR"}
+    options: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("--on-infeasible", {"type": click.Choice(["error", "truncate"]), "default": "error", "show_default": True,
+                             "help": "For a query without an admissible ranking of k: fail, or shorten its ranking."}),
+        ("--exactly", {**limits, "help": "1:kind=ad@1: the first one is an ad."}),
+        ("--at-least", {**limits, "help": "3:gender=f: three of them. 40%:gender=f: in every prefix."}),
+        ("--at-most", {**limits, "help": "1:site: one per site. 2:kind=ad@5: 2 ads in the first 5 (of k)."}),
+        ("--k", {"type": click.IntRange(1), "help": "Number of documents per query; required with quotas.  [all]"}),
+    )  # fmt: skip
+    for name, more in options:
+        called = click.option(name, **more)(called)
+    return called
+
+
+attributes_option = click.option(
+    "--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each."
+)
+
+
 def rating_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of the columns of ratings."""
     for role in ("rating", "item", "user"):
@@ -190,6 +304,8 @@ def as_options(message: str) -> str:
         (r"features=\[\.\.\.\]", "--features A,B,C"),
         (r"frame\.drop\(columns=\.\.\.\)", "--drop COLUMN"),
         (r"frame\.drop\(columns=\['(.*?)'\]\)", lambda found: "--drop " + found[1].replace("', '", ",")),
+        (r"on_infeasible='truncate'", "--on-infeasible truncate"),
+        (r"\. Or make it soft: \.penalized\(.*?, penalty=\.\.\.\)", ""),
     ):
         message = re.sub(python, option, message)
     return message
@@ -197,7 +313,7 @@ def as_options(message: str) -> str:
 
 @contextmanager
 def cures_as_options() -> Iterator[None]:
-    """DataErrors about columns name options as the cure."""
+    """DataErrors about columns and constraints name options as the cure."""
     try:
         yield
     except DataError as error:

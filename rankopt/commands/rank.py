@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import gzip
-import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, write_output
-from rankopt.commands.options import Columns, Command, OutputPath, column_options, json_option, unjudged_option
+from rankopt.commands.options import (
+    Columns,
+    Command,
+    OutputPath,
+    Quotas,
+    attributes_option,
+    column_options,
+    cures_as_options,
+    json_option,
+    quota_options,
+    unjudged_option,
+)
 
 if TYPE_CHECKING:
-    from rankopt.constraints import Admissible
     from rankopt.data.queries import Queries
-
-QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?(?:@(?P<first>\d+))?")
-"""COUNT:ATTRIBUTE, COUNT:ATTRIBUTE=VALUE, either with @P for the first P positions."""
 
 
 @click.command(cls=Command)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
 @column_options
-@click.option("--k", type=click.IntRange(1), help="Number of documents per query; required with quotas [all].")
-@click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
-@click.option(
-    "--at-most", multiple=True, metavar="N:ATTR", help="1:site: one per site. 2:kind=ad@5: 2 ads in the first 5 (of k)."
-)
-@click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
-@click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
-@click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error", show_default=True,
-              help="For a query without an admissible ranking of k: fail, or shorten its ranking.")  # fmt: skip
+@attributes_option
+@quota_options
 @click.option(
     "--format",
     "format_",
@@ -55,17 +54,13 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 def rank(
     model: str,
     data: str,
-    k: int | None,
     attributes: str | None,
-    at_most: tuple[str, ...],
-    at_least: tuple[str, ...],
-    exactly: tuple[str, ...],
-    on_infeasible: Literal["error", "truncate"],
     format_: str,
     tag: str | None,
     scores: str | None,
     output: str,
     json_: bool,
+    quotas: Quotas,
     columns: Columns,
 ) -> None:
     """Rank each query of DATA by MODEL, optimally under quotas.
@@ -76,22 +71,16 @@ def rank(
     Columns of the output: query, rank, document, score.
     Without quotas, the constraints that the model was trained under apply.
     """
-    quotas = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
-    if any(quotas.values()) and k is None:
-        raise click.UsageError("quotas need --k, the number of documents per query; add --k K")
+    quotas.check_k(alone=True)
     if format_ == "tab" and not (tag is None and scores is None):
         raise click.UsageError("--tag and --scores are options of a TREC run; add --format trec")
     if format_ == "trec" and json_:
         raise click.UsageError("--format trec and --json exclude each other; give one of them")
-    from rankopt.errors import DataError
-
     ranker, queries = model_and_queries(model, data, 0, columns, attributes)
-    admissible = _admissible(queries, k or 1, quotas, on_infeasible) if any(quotas.values()) else None
-    check_attributes(queries, admissible or getattr(ranker, "constraints", None))
-    try:
-        orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
-    except DataError as error:
-        raise DataError(str(error).replace("on_infeasible='truncate'", "--on-infeasible truncate")) from error
+    admissible = quotas.admissible(queries, getattr(ranker, "constraints", None))
+    check_attributes(queries, admissible)
+    with cures_as_options():
+        orders = ranker.rank(_by_row(queries), k=quotas.k, constraints=admissible)
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
     predicted = ranker.predict(_by_row(queries))
@@ -154,40 +143,6 @@ def _by_row(queries: Queries) -> Queries:
 
 def _document(queries: Queries, row: int) -> Any:
     return row if queries.document_ids is None else queries.document_ids[int((queries.input_order == row).argmax())]
-
-
-def _admissible(
-    queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], on_infeasible: Literal["error", "truncate"]
-) -> Admissible:
-    """The constraints of the options."""
-    from rankopt.constraints import Admissible
-
-    admissible = Admissible(k, on_infeasible=on_infeasible)
-    for kind, texts in quotas.items():
-        for text in texts:
-            option = f"--{kind.replace('_', '-')}"
-            found = QUOTA.fullmatch(text)
-            if found is None:
-                raise click.UsageError(f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, @P for the first P")
-            name, value, first = found["attribute"], found["value"], found["first"]
-            selection: dict[str, Any] = (
-                {"by": name} if value is None else {"documents": {name: _convert_value(queries, name, value)}}
-            )
-            if first is not None:
-                if not 1 <= int(first) <= k:
-                    raise click.UsageError(f"{option} {text!r}: @{first} is beyond --k {k}")
-                selection["positions"] = range(int(first))
-            admissible = admissible.add(kind, int(found["count"]), **selection)
-    return admissible
-
-
-def _convert_value(queries: Queries, name: str, value: str) -> Any:
-    """The value with the attribute's type."""
-    kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
-    try:
-        return int(value) if kind in "iu" else float(value) if kind == "f" else value
-    except ValueError:
-        raise click.UsageError(f"the attribute {name!r} holds numbers; got {value!r}; give a number") from None
 
 
 @click.command(cls=Command)

@@ -16,12 +16,14 @@ from rankopt.commands.options import (
     Command,
     EstimatorCommand,
     OutputPath,
+    Quotas,
     chosen_ranker,
     column_options,
     given_options,
     json_option,
     options_of,
     parameters_of,
+    quota_options,
     report_option,
     unjudged_option,
 )
@@ -38,6 +40,7 @@ from rankopt.commands.training_run import Training, destination
     "measure itself by weights or by trees, least squares, or trees on the bound. The "
     "options below are those of this ranker: `rankopt train --ranker NAME --help` lists them.",
 )  # fmt: skip
+@quota_options
 @click.option("--validate", type=click.Path(exists=True), help="Data on which repeated options are chosen.")
 @unjudged_option
 @report_option
@@ -49,6 +52,7 @@ def train(
     unjudged: float | None,
     report: str | None,
     json_: bool,
+    quotas: Quotas,
     columns: Columns,
     **_options: Any,
 ) -> None:
@@ -58,6 +62,8 @@ def train(
     rankopt train train.parquet --model model.rankopt --relevance click_grade
 
     TRAIN is a table (parquet, CSV, Feather), a LETOR / SVMlight file, or a folder that `rankopt convert` wrote.
+
+    Under quotas the ranker is trained for the lists that these admit; the attributes are columns of text of TRAIN.
 
     Each value of --lam and of --position-weights is a separate fit, so that each can be interrupted and resumed; in
     Python, `path` of a ranker reuses work for a convex bound. The best on --validate is saved.
@@ -69,6 +75,7 @@ def train(
     context = click.get_current_context()
     ranker = chosen_ranker(context)
     parameters, options = parameters_of(RANKERS[ranker]), given_options(context, RANKERS[ranker])
+    quotas.check_k(alone=False)
     checkpoint, every = options.pop("checkpoint", None), options.pop("every", None)
     if checkpoint is None and every is not None:
         raise click.UsageError("--checkpoint-every needs --checkpoint DIR")
@@ -96,6 +103,7 @@ def train(
         tried.get("position_weights", ()),
         ranker,
         columns,
+        quotas,
     )
     training.run(json_, None if checkpoint is None else Path(checkpoint), report)
 

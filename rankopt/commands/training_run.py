@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.input_output import as_given, as_json, queries_at, table, write_report
-from rankopt.commands.options import RANKERS, TRIED, Columns, estimator_class, options_of, parameters_of
+from rankopt.commands.options import (
+    RANKERS,
+    TRIED,
+    Columns,
+    Quotas,
+    cures_as_options,
+    estimator_class,
+    options_of,
+    parameters_of,
+)
 from rankopt.errors import OptionError, TrainingInterruptedWarning, WorseThanInitWarning
 from rankopt.rankers import STRENGTHS
 
@@ -191,6 +200,7 @@ class Training:
     position_weights: tuple[str, ...] = ()
     ranker: str = "margin"
     columns: Columns = field(default_factory=Columns)
+    quotas: Quotas = field(default_factory=Quotas)
 
     @classmethod
     def from_folder(cls, folder: Path) -> Training:
@@ -208,7 +218,9 @@ class Training:
         try:
             known = parse_json(content, MANIFEST, LIMIT)
             tuples = {name: tuple(known.get(name, ())) for name in ("lam", "position_weights")}
-            training = cls(**{**known, **tuples, "columns": Columns.from_dict(known.get("columns", {}))})
+            groups = {"columns": Columns.from_dict(known.get("columns", {})),
+                      "quotas": Quotas.from_dict(known.get("quotas", {}))}  # fmt: skip
+            training = cls(**{**known, **tuples, **groups})
             training._check()
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             message = f"{folder / MANIFEST} is not a file of `rankopt train` ({error}); begin anew in another folder"
@@ -268,6 +280,7 @@ class Training:
     def _run(self, json_: bool, checkpoint: Path | None, page: str | None) -> None:
         self._make_ranker()._check_params()  # before anything is read
         queries = queries_at(self.train_file, self.unjudged, columns=self.columns)
+        self._check_quotas(queries)
         validation = None
         if self.validate is not None:
             validation = queries_at(
@@ -315,6 +328,15 @@ class Training:
             if checkpoint is not None:
                 click.echo(f"to go on: rankopt resume {checkpoint}", err=True)
             raise KeyboardInterrupt
+
+    def _check_quotas(self, queries: Queries) -> None:
+        """Raise a usage error for a ranker without constraints, and for an attribute that the queries lack."""
+        if self.quotas and "constraints" not in self._make_ranker()._get_param_names():
+            able = [name for name, one in RANKERS.items() if "constraints" in estimator_class(one)._get_param_names()]
+            raise click.UsageError(f"--ranker {self.ranker} takes no quotas; use one of {', '.join(able)}")
+        for name in getattr(self.quotas.admissible(queries), "attributes", ()):
+            if name not in queries.attributes:
+                raise click.UsageError(f"quotas need a table with the column {name!r}; {self.train_file} has none")
 
     def _keep(self, folder: Path) -> None:
         """Store this training; OptionError where the folder belongs to another one."""
@@ -365,10 +387,12 @@ class Training:
         ranker = self._make_ranker(**more)
         if "verbose" in ranker._get_param_names():
             ranker.verbose = int(verbose)
+        if self.quotas:
+            ranker.constraints = self.quotas.admissible(queries)
         if folder is not None:
             ranker.checkpoint = Checkpoint(str(folder), self.every)
         began = perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught, cures_as_options():
             warnings.simplefilter("always")  # the report states how each run stopped
             ranker.fit(queries, eval_set=validation)
         interrupted = any(issubclass(one.category, TrainingInterruptedWarning) for one in caught)

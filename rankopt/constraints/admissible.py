@@ -12,8 +12,9 @@ Admissible(k=3).at_most(1, by='site').at_least(1, documents='new', positions=ran
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +30,12 @@ from rankopt.constraints.specs import (
     attributes_of,
     call_text,
     constraint_names,
+    has_value,
     label,
     names_positions,
     resolve,
     validated,
+    values_of,
 )
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -72,7 +75,8 @@ class Admissible(ConstraintMethods[Selector, str]):
         The constraints; the methods append to it.
     on_infeasible : {"error", "truncate"}
         For a query without an admissible ranking of full length: raise an error that names the conflict, or shorten its
-        ranking as little as possible.
+        ranking as little as possible. That helps against `at_most`, shares of every prefix and required positions,
+        which a shorter ranking lacks. It cannot help to reach a count of documents: make that constraint `penalized`.
     """
 
     k: int
@@ -134,8 +138,10 @@ class Admissible(ConstraintMethods[Selector, str]):
         for name in self.attributes:
             if name not in table:
                 has = ", ".join(map(repr, table)) or "none"
+                holders = [one for one in table if name in map(str, np.ravel(np.array(table[one], dtype=object)))]
+                hint = f"write documents={{{holders[0]!r}: {name!r}}}, or " if holders else ""
                 raise DataError(
-                    f"The constraints need the attribute {name!r}, which is missing (there is {has}); {cure}."
+                    f"The constraints need the attribute {name!r}, which is missing (there is {has}); {hint}{cure}."
                 )
 
     def for_query(self, attributes: Mapping[str, Any] | Frame, n: int) -> RankingSet:
@@ -167,14 +173,13 @@ class Admissible(ConstraintMethods[Selector, str]):
         check_type("queries", queries, Queries, Arrangement, error=DataError)
         self.validate(queries.attributes)
         queries = queries.grouped() if isinstance(queries, Queries) else queries
-        sets = []
-        for query, start, stop in zip(queries.query_ids, queries.offsets[:-1], queries.offsets[1:], strict=True):
-            own = {name: queries.attributes[name][start:stop] for name in self.attributes}
-            try:
-                sets.append(self.for_query(own, int(stop - start)))
-            except InfeasibleError as error:
-                raise infeasible_error(self, query, error) from error
-        return tuple(sets)
+
+        def build(admissible: Admissible, q: int) -> RankingSet:
+            start, stop = queries.offsets[q : q + 2].tolist()
+            own = {name: queries.attributes[name][start:stop] for name in admissible.attributes}
+            return admissible.for_query(own, stop - start)
+
+        return sets_of_queries(self, queries, build)
 
     def repair(
         self, attributes: Mapping[str, Any] | Frame, n: int, penalties: float | Mapping[str, float] = 1.0
@@ -265,12 +270,60 @@ class Admissible(ConstraintMethods[Selector, str]):
         return f"Admissible(k={self.k}{cut})" + "".join(map(call_text, self.specs))
 
 
+Set = TypeVar("Set")
+
+COUNTED = 10  # infeasible queries that an error counts: each takes a search for its conflict
+SHORTEN = ". Or shorten its ranking: on_infeasible='truncate'"
+
+
+def sets_of_queries(
+    admissible: Admissible, queries: Queries | Arrangement, build: Callable[[Admissible, int], Set]
+) -> tuple[Set, ...]:
+    """build(admissible, q) of every query q. Raises DataError for infeasible ones: the conflict of the first, cures,
+    and how many others there are."""
+    sets, failed = list[Set](), dict[int, InfeasibleError]()
+    for q in range(len(queries.query_ids)):
+        try:
+            sets.append(build(admissible, q))
+        except InfeasibleError as error:
+            failed[q] = error
+            if len(failed) == COUNTED:
+                break
+    if not failed:
+        return tuple(sets)
+    first, *others = failed
+    cures = _absent_values(admissible, queries.attributes) + _cures(admissible, failed[first], build, first)
+    if others:
+        few = ", ".join(repr(queries.query_ids[q]) for q in others[:3]) + (", ..." if len(others) > 3 else "")
+        least = "At least " if len(failed) == COUNTED else ""
+        cures += f". {least}{len(others)} more of {len(queries.query_ids)} queries have none: {few}"
+    raise infeasible_error(queries.query_ids[first], failed[first], cures) from failed[first]
+
+
+def _absent_values(admissible: Admissible, attributes: Mapping[str, NDArray[Any]]) -> str:
+    """The hint at a value of the constraints that no document has."""
+    for spec in admissible.specs:
+        for name, value in values_of(spec):
+            if not has_value(attributes[name], value):
+                known = ", ".join(sorted(set(map(repr, attributes[name].tolist())))[:6])
+                return f". No document has {name} {value!r}; the values are {known}"
+    return ""
+
+
+def _cures(admissible: Admissible, error: InfeasibleError, build: Callable[[Admissible, int], object], q: int) -> str:
+    """What to do for the infeasible query q: shorten the ranking if that helps, or make a constraint soft."""
+    cures = ""
+    if admissible.on_infeasible == "error":
+        with suppress(InfeasibleError):
+            build(replace(admissible, on_infeasible="truncate"), q)
+            cures = SHORTEN
+    names = [name for name in map(label, admissible.specs) if f" {name} (" in str(error) or f" {name}[" in str(error)]
+    return cures + (f". Or make it soft: .penalized({names[0]!r}, penalty=...)" if names else "")
+
+
 def infeasible_error(
-    admissible: Admissible, query: Hashable, error: InfeasibleError, owner: str = "query", what: str = "document"
+    query: Hashable, error: InfeasibleError, cures: str, owner: str = "query", what: str = "document"
 ) -> DataError:
     """The error for a query without an admissible ranking of documents, or a user without one of items."""
-    cure = ""
-    if admissible.on_infeasible == "error" and "admits at most" in str(error):
-        cure = ". Or shorten its ranking: on_infeasible='truncate'"
     text = str(error).replace(" documents", f" {what}s").replace(" document)", f" {what})")
-    return DataError(f"{owner} {query!r} has no admissible ranking: {text}{cure}")
+    return DataError(f"{owner} {query!r} has no admissible ranking: {text}{cures}")

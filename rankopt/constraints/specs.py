@@ -100,8 +100,20 @@ def _counts(kind: str) -> bool:
 
 
 def names_positions(spec: ConstraintSpec) -> bool:
-    """Whether a constraint selects positions."""
-    return spec.positions is not None or any(key == "position" for key, _ in spec.options)
+    """Whether a constraint selects positions, or counts in prefixes: a shorter ranking has fewer of them."""
+    return spec.positions is not None or any(key in ("position", "share") for key, _ in spec.options)
+
+
+def values_of(spec: ConstraintSpec) -> list[tuple[str, Any]]:
+    """The pairs (attribute, value) that a constraint names."""
+    pairs = [pair for one in selectors(spec) if not isinstance(one, str) for pair in one]
+    per_label = [one for one in (*spec.args, dict(spec.options).get("share")) if isinstance(one, tuple)]
+    return pairs if spec.by is None else pairs + [(spec.by, pair[0]) for one in per_label for pair in one]
+
+
+def has_value(values: NDArray[Any], value: Any) -> bool:
+    """Whether a document has the value, as its entry or as one of its labels."""
+    return any(_matches(entry, value) for entry in values.tolist())
 
 
 def attributes_of(spec: ConstraintSpec) -> list[str]:

@@ -399,13 +399,18 @@ DRAWS = 100
 """Random orders of exchangeable documents over which a measure is averaged if it is not linear in the gains."""
 
 
-def evaluate_exchangeable(queries: Grouped, scores: Floats, measures: Measures, classes: Ints) -> Evaluation:
-    """`evaluate` of grouped rows, averaged over all exchanges of documents of one class; classes: codes (N,).
+def evaluate_exchangeable(
+    queries: Grouped, scores: Floats, measures: Measures, classes: Ints, convention: str | Convention = "default"
+) -> Evaluation:
+    """`evaluate` of grouped rows, averaged over all exchanges of documents of one class; classes: codes (N,). Documents
+    of score -inf are not retrieved. A convention that breaks ties evaluates the order of the scores instead.
 
     Exact for measures that are linear in the gains. For others the mean over `DRAWS` random exchanges, seeded by the
     content of the query, with a TiedDocumentsWarning that gives its standard error.
     """
-    documents, rules = JudgedQueries.read(queries), convention_named("default")
+    documents, rules = _retrieved(JudgedQueries.read(queries), scores), convention_named(convention)
+    if rules.ties != "average":
+        return _evaluated(documents, scores, measures, rules)
     found = _evaluated(documents, scores, measures, rules, classes)
     drawn = [row for row, one in enumerate(found.measures) if not one.averages_exchanges]
     affected = _affected(documents, scores, classes) if drawn else []
@@ -416,7 +421,7 @@ def evaluate_exchangeable(queries: Grouped, scores: Floats, measures: Measures, 
         part = slice(*documents.offsets[q : q + 2].tolist())
         own = JudgedQueries(documents.relevance[part], np.array([0, part.stop - part.start]), (q,))
         exchanges = _exchanges(own.relevance, scores[part], classes[part])
-        draws = np.array([_evaluated(own, one, wanted, rules).values[:, 0] for one in exchanges])
+        draws = np.array([_evaluated(_retrieved(own, one), one, wanted, rules).values[:, 0] for one in exchanges])
         values[drawn, q] = draws.mean(axis=0)
         variances.append(draws.var(axis=0, ddof=1) / DRAWS)
     error = np.sqrt(np.sum(variances, axis=0)).max() / max(len(documents.query_ids), 1)
@@ -429,6 +434,12 @@ def evaluate_exchangeable(queries: Grouped, scores: Floats, measures: Measures, 
     )
     values.setflags(write=False)
     return replace(found, values=values)
+
+
+def _retrieved(documents: JudgedQueries, scores: Floats) -> JudgedQueries:
+    """The documents, of which those of score -inf are not retrieved."""
+    judged = np.ones(scores.size, dtype=np.bool_)
+    return replace(documents, pool=Pool(judged, judged, scores > -np.inf))
 
 
 def _affected(documents: JudgedQueries, scores: Floats, classes: Ints) -> list[int]:

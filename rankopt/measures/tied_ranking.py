@@ -173,6 +173,4 @@ def ranked(
     if len(order):
         fresh[1:-1] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
     groups = np.flatnonzero(fresh)
-    if pool is None:
-        return Ranking(relevance[order], offsets, groups, classes=None if classes is None else classes[order])
-    return Ranking(relevance, offsets, groups, pool).at(order)
+    return Ranking(relevance, offsets, groups, pool, classes).at(order)

@@ -231,10 +231,12 @@ class Ranker(BaseEstimator):
         """Return the mean of `measure` over the queries on which it is defined.
 
         The convention is the default of `rankopt.measures.evaluate`: the mean over all orders of documents of equal
-        score. Under constraints (default: those of the ranker) the rankings are those of `rank`, followed by the
-        remaining documents by score; the mean is over all exchanges of documents of equal score that the constraints do
-        not distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges,
-        with a `TiedDocumentsWarning` that gives the standard error.
+        score. Under constraints the lists are those of `rank`, of at most k documents: positions behind the end of a
+        list are empty, and the other documents count as not retrieved, as in trec_eval (for AUC: tied, last).
+        constraints=None applies those of the ranker; `Admissible(k)` without constraints evaluates the k documents of
+        highest score. The mean is over all exchanges of documents of equal score that the constraints do not
+        distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges, with
+        a `TiedDocumentsWarning` that gives the standard error.
 
         sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
         queries and the queries of the rows are not passed.
@@ -300,9 +302,15 @@ class Ranker(BaseEstimator):
             raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
         if isinstance(qid, int | np.integer):
             raise DataError(f"qid is one id a row; got {qid}. If that is the number of documents, pass k={qid}.")
+        admissible = self._admissible(constraints)
+        if k is not None and admissible is not None and k > admissible.k:
+            raise OptionError(
+                f"k must be at most {admissible.k}, the positions of {admissible!r:.80}; got {k}. State constraints "
+                f"of {k} positions, or lower k."
+            )
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
-        shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
+        shown = self._deployment(queries, admissible).orders(self._scores(queries.features))
         ranked = {
             query: documents[start:stop][order[: None if k is None else int(k)]]
             for query, start, stop, order in zip(

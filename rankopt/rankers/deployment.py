@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
-from formulations.errors import InfeasibleError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers import get_solver
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import Admissible, infeasible_error
+from rankopt.constraints.admissible import Admissible, sets_of_queries
 from rankopt.constraints.specs import GroupCapacities
 from rankopt.data.canonical_order import Arrangement, fingerprints, labels
 from rankopt.data.queries import Queries
@@ -33,7 +32,7 @@ from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.losses.position_weights import PositionWeights, parse_position_weights
 from rankopt.losses.regret import RegretBound
-from rankopt.measures.measure import PositionalMeasure
+from rankopt.measures.measure import Convention, PositionalMeasure
 from rankopt.measures.notation import parse
 
 Floats = NDArray[np.float64]
@@ -95,7 +94,7 @@ class Deployment:
             _, kinds = np.unique(kinds * (own.max() + 1) + own, return_inverse=True)
         order = np.lexsort((tie_order(queries, rows), kinds, queries.query_of(rows)))
         order = order - np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
-        sets = tuple(_set_of(queries, q, admissible, order) for q in range(len(queries)))
+        sets = sets_of_queries(admissible, queries, lambda rules, q: _set_of(queries, q, rules, order))
         return cls(queries, sets, order, kinds, weights, solver)
 
     def orders(self, scores: Floats) -> list[Ints]:
@@ -125,12 +124,13 @@ class Deployment:
             found.append(known[_in_order(shown, own, self.kinds[start:stop][known])])
         return found
 
-    def evaluate(self, scores: Floats, measures: Measures) -> Evaluation:
+    def evaluate(self, scores: Floats, measures: Measures, convention: str | Convention = "default") -> Evaluation:
         """Evaluate the rankings of these scores (N,), averaged over documents of equal score that the constraints do
         not distinguish; see `evaluate_exchangeable`."""
         if self.sets is None:
-            return evaluate(self.queries, scores, measures)
-        return evaluate_exchangeable(self.queries, self.ranking_scores(scores), measures, self.classes(scores))
+            return evaluate(self.queries, scores, measures, convention=convention)
+        made = self.ranking_scores(scores)
+        return evaluate_exchangeable(self.queries, made, measures, self.classes(scores), convention)
 
     def classes(self, scores: Floats) -> Ints:
         """(N,) codes of documents of one query, of equal score, that the constraints do not distinguish."""
@@ -141,15 +141,10 @@ class Deployment:
         return np.asarray(codes.ravel())
 
     def ranking_scores(self, scores: Floats) -> Floats:
-        """(N,) scores that make these rankings: documents that are not shown follow, by decreasing score."""
-        if self.sets is None:
-            return scores
-        made = np.empty(scores.size)
-        for (start, stop), order in zip(pairwise(self.offsets.tolist()), self.orders(scores), strict=True):
-            _, rank = np.unique(scores[start:stop], return_inverse=True)
-            own = rank.astype(np.float64)
-            own[order] = float(stop - start) + np.arange(order.size, 0, -1)
-            made[start:stop] = own
+        """(N,) scores that make these rankings: -inf for documents that are not shown."""
+        made = np.full(scores.size, -np.inf)
+        for start, order in zip(self.offsets[:-1], self.orders(scores), strict=True):
+            made[start + order] = np.arange(order.size, 0, -1)
         return made
 
 
@@ -176,10 +171,7 @@ def _set_of(queries: Queries, q: int, admissible: Admissible, order: Ints) -> Gr
         length = caps.order(np.zeros(n)).size
         if length == caps.k or (length and admissible.on_infeasible == "truncate"):
             return caps
-    try:
-        return admissible.for_query(attributes, n)
-    except InfeasibleError as error:
-        raise infeasible_error(admissible, queries.query_ids[q], error) from error
+    return admissible.for_query(attributes, n)
 
 
 ROUNDING = 1e-9

@@ -1,6 +1,7 @@
 """`rankopt rank`: what it lists is admissible, and what the ranker would list."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,12 @@ QUOTAS = {
     "one a site": (["--at-most", "1:site"], lambda s: s.at_most(1, by="site")),
     "two of the group": (["--at-least", "2:group=f"], lambda s: s.at_least(2, documents={"group": "f"})),
     "the first is three": (["--exactly", "1:age=3@1"], lambda s: s.exactly(1, documents={"age": 3}, positions=[0])),
+    "blanks and ==": (["--at-least", "2 : group == f"], lambda s: s.at_least(2, documents={"group": "f"})),
+    "a share": (["--at-least", "67%:group=m"], lambda s: s.at_least(share=0.67, documents={"group": "m"})),
+    "a share of the first": (
+        ["--at-most", "50%:site@2"],
+        lambda s: s.at_most(share=0.5, by="site", prefixes=[1, 2]),
+    ),
     "both": (
         ["--at-most", "2:site", "--at-least", "1:group=m@2"],
         lambda s: s.at_most(2, by="site").at_least(1, documents={"group": "m"}, positions=range(2)),
@@ -74,6 +81,37 @@ def test_quotas_are_those_of_the_language(files, name):
     expected = ranker.rank(queries, constraints=state(Admissible(3)))
     assert listed(done) == {query: list(documents) for query, documents in expected.items()}
     assert listed(done) != listed(run(files, "--k", 3))
+
+
+def test_evaluate_measures_the_lists_of_rank(files, tmp_path):
+    """Under the constraints that a model was trained under, as `score` does, or under quotas."""
+    queries = read_attributes(files / "a.csv", read_svmlight(files / "data.txt"))
+    rules = Admissible(3).at_most(1, by="site")
+    under = LargeMarginRanker("nDCG@3", lam=0.1, constraints=replace(rules, on_infeasible="truncate")).fit(queries)
+    under.save(tmp_path / "under")
+    free = RegressionRanker(0.0, measure="nDCG@3").fit(queries)
+    (tmp_path / "scores").write_text("".join(f"{score!r}\n" for score in free.predict(queries).tolist()))
+    paths = str(files / "m.rankopt"), str(tmp_path / "under"), str(tmp_path / "scores")
+    words = ["evaluate", str(files / "data.txt"), "--attributes", str(files / "a.csv"), "--measure", "nDCG@3", "--json"]
+    words += ["--model", paths[0], "--model", paths[1], "--scores", paths[2]]
+
+    def values(*more):
+        done = CliRunner().invoke(rankopt, [*words, *more])
+        assert done.exit_code == 0, done.output
+        record = json.loads(done.stdout)
+        assert record["compared"]
+        return [record["runs"][path]["measures"]["nDCG@3"]["mean"] for path in paths]
+
+    plain = free.score(queries)
+    assert values() == pytest.approx([plain, under.score(queries), plain])
+    quotas = free.score(queries, constraints=rules), under.score(queries, constraints=rules)
+    assert values("--k", "3", "--at-most", "1:site") == pytest.approx([quotas[0], quotas[1], quotas[0]])
+    assert plain != quotas[0]
+    missing = CliRunner().invoke(rankopt, ["evaluate", str(files / "data.txt"), "--model", paths[1]])
+    assert missing.exit_code == 2
+    assert "give --attributes FILE" in missing.output
+    alone = CliRunner().invoke(rankopt, [*words, "--k", "3"])
+    assert "add --at-most" in alone.output
 
 
 def test_json_says_which_constraints(files):
@@ -96,6 +134,7 @@ def test_one_query(files, tmp_path):
         (["--k", 3, "--at-most", "site"], "write N:ATTRIBUTE"),
         (["--k", 3, "--at-most", "1:site@4"], "beyond --k 3"),
         (["--k", 3, "--at-least", "1:age=old"], "holds numbers"),
+        (["--k", 3, "--exactly", "50%:site"], "use --at-least or --at-most"),
     ],
 )
 def test_wrong_usage_says_how(files, options, says):
@@ -109,6 +148,9 @@ def test_no_room_and_no_attributes(files):
     assert isinstance(full.exception, DataError)
     assert "admits at most" in str(full.exception)
     assert "--on-infeasible truncate" in str(full.exception)
+    absent = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-least", "1:group=F")
+    assert "No document has group 'F'; the values are 'f', 'm'. 2 more of 3 queries" in str(absent.exception)
+    assert "penalized" not in str(absent.exception)  # no option of the command
     cut = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site", "--on-infeasible", "truncate")
     assert all(0 < len(documents) <= 3 for documents in listed(cut).values())
     missing = run(files, "--k", 3, "--at-most", "1:site")

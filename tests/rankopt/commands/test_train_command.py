@@ -11,6 +11,7 @@ from html import unescape
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from problems.command import called
@@ -21,7 +22,8 @@ from rankopt.cli import main, rankopt
 from rankopt.cli import rankopt as command
 from rankopt.commands.options import CLI_NAMES, EXCLUDED, EXTRA, RANKERS, TRIED, options_of, parameters_of
 from rankopt.commands.training_run import MANIFEST, Training
-from rankopt.data import Queries, load_sample, read_svmlight, write_svmlight
+from rankopt.constraints import Admissible
+from rankopt.data import Queries, load_sample, read_svmlight, read_table, write_svmlight
 from rankopt.errors import OptionError
 from rankopt.experimental import DirectBoostedRanker
 from rankopt.optimize.certificate import Stop
@@ -630,3 +632,25 @@ def test_a_folder_that_was_moved_goes_on_where_it_is(begun, tmp_path):
     done = invoked("resume", moved, "--max-iter", 3)
     assert done.exit_code == 0, done.output
     assert load_model(tmp_path / "there" / "model").n_iter_ == 3
+
+
+def test_training_under_quotas_is_that_of_python_and_can_be_resumed(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(40, 2)), columns=["f", "g"]).assign(
+        qid=np.repeat(np.arange(5), 8), relevance=rng.integers(0, 3, 40), group=list("aaabbbbb") * 5
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--measure", "nDCG@3", "--lam", 0.1, "--k", 3, "--at-least", "60%:group=a"]
+    data = tmp_path / "t.csv"
+    run("train", data, "--model", tmp_path / "m", *words, "--checkpoint", tmp_path / "c", "--max-iter", 1)
+    rules = Admissible(3).at_least(share=0.6, documents={"group": "a"})
+    assert load_model(tmp_path / "m").constraints == rules
+    run("resume", tmp_path / "c", "--max-iter", 500)
+    expected = LargeMarginRanker("nDCG@3", lam=0.1, constraints=rules, max_iter=500).fit(read_table(data))
+    np.testing.assert_array_equal(load_model(tmp_path / "m").coef_, expected.coef_)
+    assert "takes no quotas; use one of margin" in run(
+        "train", data, "--model", tmp_path / "m", "--ranker", "regression", *words[4:], code=2
+    )
+    assert "need a table with the column 'sex'" in run(
+        "train", data, "--model", tmp_path / "m", "--k", 3, "--at-most", "1:sex", code=2
+    )

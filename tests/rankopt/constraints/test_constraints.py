@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -159,6 +160,58 @@ def test_an_error_names_the_query_and_the_conflict():
     assert lengths == [2, 1]
     with pytest.raises(DataError, match="query 'x'"):  # a cut is no way out of what never holds
         Admissible(2, on_infeasible="truncate").at_least(1, documents={"site": "z"}).for_queries(queries)
+
+
+def test_a_list_is_shortened_to_the_prefixes_whose_share_holds():
+    """One document of a group: half of each of the first two and three positions, not of four."""
+    rules = Admissible(6, on_infeasible="truncate").at_least(share=0.5, documents={"group": "f"}, name="women")
+    one = rules.for_query({"group": np.array(list("fmmmmm"))}, 6)
+    assert one.positions == 3
+    assert one.is_feasible([1, 0, 2])
+    assert not one.is_feasible([1, 2, 0])
+    with pytest.raises(InfeasibleError):  # a count is not reached by a shorter list
+        Admissible(6, on_infeasible="truncate").at_least(2, documents={"group": "f"}).for_query(
+            {"group": np.array(list("fmmmmm"))}, 6
+        )
+
+
+def test_an_error_counts_the_queries_and_names_cures_that_help():
+    groups = np.array(list("fmmm" + "ffmm" + "mmmm" + "fmmm"))
+    queries = Queries.from_arrays(np.eye(16), qid=np.repeat(list("abcd"), 4), attributes={"group": groups})
+    two = Admissible(4).at_least(2, documents={"group": "f"}, name="women")
+    half = Admissible(4).at_least(share=0.5, documents={"group": "f"}, name="women")
+    for rules, shorter in ((two, False), (half, True)):
+        with pytest.raises(DataError, match=r"as each document is ranked at most once; loosen it\.") as caught:
+            rules.for_queries(queries)
+        text = str(caught.value)
+        assert ("on_infeasible='truncate'" in text) == shorter
+        assert ".penalized('women', penalty=...)" in text
+        assert text.endswith("2 more of 4 queries have none: 'c', 'd'")
+        assert len(rules.penalized("women", penalty=1.0).for_queries(queries)) == 4
+    shortened = replace(half, on_infeasible="truncate").for_queries(queries)
+    assert [one.positions for one in shortened] == [3, 4, 1, 3]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Admissible(2).at_least(1, documents={"group": "F"}),
+        Admissible(2).at_least({"F": 1}, by="group"),
+        Admissible(2).position_in({"group": "F"}, position=0),
+    ],
+)
+def test_a_value_that_no_document_has_is_named_with_those_that_there_are(rules):
+    queries = Queries.from_arrays(np.eye(4), qid=[0] * 4, attributes={"group": list("ffmm")})
+    with pytest.raises(DataError, match=r"No document has group 'F'; the values are 'f', 'm'\."):
+        rules.for_queries(queries)
+
+
+def test_a_value_in_place_of_an_attribute_has_a_hint():
+    rules = Admissible(2).at_least(share=0.5, by="group", documents="f")
+    with pytest.raises(
+        DataError, match=r"'f', which is missing .* write documents=\{'group': 'f'\}, or pass attributes="
+    ):
+        rules.for_query({"group": np.array(list("ffmm"))}, 4)
 
 
 @pytest.mark.every(7)

@@ -15,7 +15,7 @@ from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import BOUNDS
-from rankopt.measures import evaluate
+from rankopt.measures import evaluate, join, read_qrels, read_run
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker, load_model
 
@@ -75,22 +75,44 @@ def test_any_ranker_shows_the_best_admissible_ranking(ranker, weights, admissibl
     assert all(rows.tolist() == shown[query][:2].tolist() for query, rows in first.items())
 
 
-def test_score_is_the_measure_of_what_is_shown_and_the_rest_behind_by_score(data):
+@pytest.mark.parametrize(
+    "measure", ["nDCG@6", "nDCG", "P@6", "R@6", "AP", "AP@6", "RR", "ERR", "Rprec", "MeanNDCG", "AUC"]
+)
+def test_score_is_the_measure_of_the_list_that_is_shown_as_a_run_that_lacks_the_rest(measure, data, tmp_path):
     features, grades, qid, attributes = data
     ranker = LargeMarginRanker("nDCG@6", constraints=SITES, lam=0.1).fit(
         features, grades, qid=qid, attributes=attributes
     )
-    shown, scores = ranker.rank(features, qid, attributes=attributes), ranker.predict(features)
-    values = []
-    for query, rows in shown.items():
-        members = np.flatnonzero(qid == query)
-        rest = [row for row in members[np.argsort(-scores[members])] if row not in rows]
-        whole = np.array([*rows, *rest])
-        values.append(evaluate(grades[whole], -np.arange(whole.size), "nDCG@6").mean())
-    assert ranker.score(features, grades, qid=qid, attributes=attributes) == pytest.approx(np.mean(values))
-    other = RegressionRanker("nDCG@6").set_params(measure="nDCG@6", alpha=0.0).fit(features, grades, qid=qid)
-    free = other.score(features, grades, qid=qid)
-    assert other.score(features, grades, qid=qid, attributes=attributes, constraints=SITES) != free
+    run = ranker.rank(features, qid, attributes=attributes)
+    rows = np.concatenate([*run.values()])
+    assert rows.size < 4 * M  # some lists are truncated
+    (tmp_path / "qrels").write_text("".join(f"{qid[row]} 0 {row} {grades[row]:.0f}\n" for row in range(grades.size)))
+    (tmp_path / "run").write_text("".join(f"{qid[row]} Q0 {row} 0 {-place} t\n" for place, row in enumerate(rows)))
+    expected = evaluate(*join(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run")), measure)
+    own = ranker.set_params(measure=measure)
+    score = own.score(features, grades, qid=qid, attributes=attributes)
+    assert score == pytest.approx(expected.mean())
+    free = own.score(features, grades, qid=qid, attributes=attributes, constraints=Admissible(8))
+    assert (score == free) == (measure == "RR")  # the first document is that without constraints
+
+
+def test_more_documents_than_the_constraints_rank_are_refused(data):
+    features, grades, qid, attributes = data
+    ranker = LargeMarginRanker(lam=1.0, constraints=SITES).fit(features, grades, qid=qid, attributes=attributes)
+    with pytest.raises(OptionError, match=r"k must be at most 4, the positions of Admissible\(k=4.*; got 5"):
+        ranker.rank(features, qid, k=5, attributes=attributes)
+    free = ranker.rank(features, qid, k=5, attributes=attributes, constraints=Admissible(8))
+    assert all(rows.size == 5 for rows in free.values())
+
+
+def test_a_list_that_a_quota_truncates_is_not_filled_up():
+    """One document a group shows 2 of 5: gains 0 and 3 at two positions, of an ideal list of gains 7, 3, 1."""
+    scores, grades, group = np.array([5.0, 4, 3, 2, 1]), np.array([0, 3, 2, 1, 0]), np.array(list("aabaa"))
+    ranker = RegressionRanker(0.0, measure="nDCG@5").fit(scores[:, None], scores, qid=[0] * 5)
+    one = Admissible(5, on_infeasible="truncate").at_most(1, by="g")
+    value = ranker.score(scores[:, None], grades, qid=[0] * 5, attributes={"g": group}, constraints=one)
+    ideal = 7 + 3 / np.log2(3) + 1 / 2
+    assert value == pytest.approx((3 / np.log2(3)) / ideal)
 
 
 @pytest.mark.every(4)
