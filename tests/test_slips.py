@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from problems.command import called
 
-from formulations import matching, solve, verify_integrality
+from formulations import verify_integrality
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_svmlight, read_table
 from rankopt.measures import evaluate, parse
