@@ -375,12 +375,14 @@ class _Run:
             columns &= limited
         for chosen in (columns, rows):
             for index in np.flatnonzero(chosen):
-                chosen[index] = False
                 left = ends - perf_counter()
-                if left < LEAST:
-                    cure = "pass a longer time_limit, or leave out rows to find it"
-                    return f"{known}: the search ended after {CONFLICT_SECONDS:g} s; {cure}" if not relaxed else known
-                chosen[index] = not _is_infeasible(self.problem, rows, columns, relaxed, left)
+                if left < LEAST and not relaxed:
+                    return (
+                        f"{known}: without its integers, the program has a feasible point or is not decided, and the "
+                        "search with them ran out of time. Leave out rows to find those that conflict"
+                    )
+                chosen[index] = False  # without time a conflict stays as HiGHS found it
+                chosen[index] = left < LEAST or not _is_infeasible(self.problem, rows, columns, relaxed, left)
         names = [self.problem.row_name(row) for row in np.flatnonzero(rows).tolist()]
         names += [f"limits of {self.problem.variable_name(column)}" for column in np.flatnonzero(columns).tolist()]
         integers = "" if relaxed else " for integers"
