@@ -240,7 +240,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 )  # fmt: skip
 @click.option(
     "--repeats", type=click.IntRange(1), default=3, show_default=True,
-    help="Timed runs of a problem; the median is reported.",
+    help="Timed runs of a problem, after an untimed one if time allows; the median is reported.",
 )  # fmt: skip
 @click.option(
     "--train/--no-train", "train", default=True, show_default=True, help="Also swap solvers in live training."
