@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -88,10 +89,15 @@ class DocumentGroups(CompactReprMixin):
 
     def limits(self, name: str, given: float | Mapping[Any, float], default: float) -> Floats:
         """One limit per group, from one number for all or from a mapping."""
-        values = np.full(len(self.labels), default if isinstance(given, Mapping) else given, dtype=np.float64)
-        if isinstance(given, Mapping):
-            for label, value in given.items():
-                values[self.index(label)] = value
+        stated: Mapping[Any, Any] = given if isinstance(given, Mapping) else dict.fromkeys(self.labels, given)
+        values = np.full(len(self.labels), default)
+        for label, value in stated.items():
+            if not isinstance(value, Real):
+                raise InvalidProblemError(
+                    f"the {name} limit of group {label!r} must be a number; got {value!r:.80}. Pass lower= and upper= "
+                    "for limits on both sides."
+                )
+            values[self.index(label)] = value
         wrong = np.isnan(values) | (values == -default if default else np.isposinf(values))
         if wrong.any():
             label, value = self.labels[int(wrong.argmax())], values[wrong][0]

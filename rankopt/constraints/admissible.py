@@ -225,8 +225,9 @@ class Admissible(ConstraintMethods[Selector, str]):
         constraint : str
             The name of the constraint (name=, else the attribute's); all its rows get the limit.
         limits : iterable of float
-            The limits, of a constraint with share= shares from 0 to 1. The limit of the constraint itself only sets the
-            length of lists under on_infeasible="truncate".
+            The limits, of a constraint with share= shares from 0 to 1. They replace the limit of the constraint, which
+            only sets the length of lists under on_infeasible="truncate": a limit that every query can meet leaves
+            full length.
         queries, scores
             Queries with the attributes, and (N,) scores as `predict` returns them.
         weights : callable

@@ -361,3 +361,9 @@ def test_numbers_that_state_no_problem_are_refused(change, words):
     arguments = {"profit": [[1.0, 2.0, 3.0]], **change}
     with pytest.raises(InvalidProblemError, match=words):
         marginal_ranking(arguments.pop("profit"), **arguments)
+
+
+@pytest.mark.parametrize("limit", [(0.9, 1.0), "0.9", None])
+def test_a_limit_of_exposure_is_one_number(limit):
+    with pytest.raises(InvalidProblemError, match=r"lower limit of group 'b' must be a number.*upper="):
+        solve(marginal_ranking(np.ones((2, 3)), constraints=ExposureBounds(["a", "b", "b"], lower={"b": limit})))

@@ -214,7 +214,9 @@ def test_the_own_limit_empties_no_query_and_the_table_shows_weights_and_queries(
     strict = Admissible(3, on_infeasible="truncate").at_least(2, documents="new", name="fresh")
     found = strict.sensitivity("fresh", range(3), queries, scores)
     assert found.empty.sum(axis=0).tolist() == [0, 2, 3]
-    assert str(found).startswith("Values: Σ c_i s_π(i), c = 1, 0.631, 0.5\n")
+    assert str(found).startswith(
+        "Values: Σ c_i s_π(i), c = 1, 0.631, 0.5; lists as long as the original limits admit\n"
+    )
     assert str(found).endswith("\nMeans are over the 1 of 4 queries with a ranking at every limit.")
 
 
