@@ -172,7 +172,7 @@ def peers(run: Run) -> None:
 
 @case(data=True, packages=["lightgbm"])
 def readme(run: Run) -> None:
-    """The table of README: ridge, LargeMarginRanker and LightGBM with default settings, nDCG@10 on three sets."""
+    """The table of README: ridge and LightGBM (parameters chosen), LargeMarginRanker (defaults); nDCG@10."""
     names = run.chosen(("MQ2008", "OHSUMED", "MSLR zscore"))
     learners = {
         "ridge (scikit-learn)": ridge,

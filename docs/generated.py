@@ -36,6 +36,9 @@ TABLES = {
         ("Engines", "rankopt.engines", "ENGINES"),
         ("Experiments", "rankopt.experiments", "PARTS"),
         ("Experimental", "rankopt.experimental", "PARTS"),
+        ("Models, checkpoints, ONNX", "rankopt.rankers", "_PARTS"),
+        ("Line search", "rankopt.optimize", "SEARCHES"),
+        ("Errors and warnings", "rankopt.errors", None),
         ("Checks of extensions", "rankopt.testing", None),
     ],
     "formulations": [
@@ -46,7 +49,8 @@ TABLES = {
         ("Checks of extensions", "formulations.testing", None),
     ],
 }
-"""For each page of the API its parts: heading, module, and the table that lists them (None: what `__all__` names)."""
+"""For each page of the API its parts: heading, module, and the table that lists them. None: what `__all__` names, or
+what the module defines."""
 
 
 GROUP = re.compile(r"<tr class=\"doc-section-item\">\s*<td>\s*<code>\*\*(\w+).*?</tr>", flags=re.DOTALL)
@@ -155,7 +159,9 @@ def command_line() -> str:
 def listed(module: str, table: str | None) -> dict[str, tuple[str, Any]]:
     """What a table names: the path of its definition, and the thing."""
     home = import_module(module)
-    places = {name: f"{module}:{name}" for name in home.__all__} if table is None else getattr(home, table)
+    own = [name for name, one in vars(home).items() if getattr(one, "__module__", "") == module]
+    names = getattr(home, "__all__", own)
+    places = {name: f"{module}:{name}" for name in names} if table is None else getattr(home, table)
     things = {name: load(place) for name, place in places.items()}
     defined = {
         name: getattr(thing, "__module__", "") + "." + getattr(thing, "__qualname__", name)

@@ -138,7 +138,7 @@ class BoostedRanker(Ranker):
         `DaskLGBMRanker(objective=boosting_objective(...))` normalizes over each worker's queries and gives
         another model.
     verbose : default 0
-        1 shows progress on a terminal.
+        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----

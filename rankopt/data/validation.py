@@ -406,7 +406,10 @@ def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     except ValueError:  # lists of several lengths
         sizes = np.empty(0)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
-        raise DataError("group must be a vector of integers, the sizes of the queries.")
+        raise DataError(
+            f"group must be a vector of integers, the sizes of consecutive queries; got {group!r:.80}. Pass query ids "
+            "as qid=."
+        )
     sizes = sizes.astype(np.int64)
     total = int(sizes.sum())
     if sizes.size == n and total != n:

@@ -184,7 +184,7 @@ class DirectRanker(LinearRanker):
     checkpoint : default None
         As in `LargeMarginRanker`.
     verbose : default 0
-        1 shows progress on a terminal.
+        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----

@@ -149,7 +149,7 @@ class LargeMarginRanker(OptimizedRanker):
         problem with the same folder resumes with identical results; limits may differ, and `master_solver` may
         if it failed.
     verbose : default 0
-        1 shows progress on a terminal.
+        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----

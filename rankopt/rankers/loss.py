@@ -151,8 +151,36 @@ class PairwiseRanker(OptimizedRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
-    number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; its arguments and
-    what is fitted are described there.
+    number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; what is fitted is
+    described there.
+
+    Parameters
+    ----------
+    **Start here**
+
+    measure : default "nDCG@10"
+        As in `LossRanker`.
+    w0 : default "zeros"
+        As in `LargeMarginRanker`.
+    constraints : default None
+        As in `LargeMarginRanker`.
+    lam, C, normalize : defaults "scale", None, None
+        As in `LossRanker`.
+
+    **Model**
+
+    penalty : default "l2"
+        As in `LargeMarginRanker`.
+
+    **Solver**
+
+    method, master_solver, tol, random_state, warm_start : defaults "bundle", "auto", 0.001, None, False
+        As in `LargeMarginRanker`.
+
+    **Run**
+
+    max_iter, time_limit, engine, n_jobs, callbacks, checkpoint, verbose : defaults 2000, None, "threads", None, (), ...
+        As in `LargeMarginRanker`.
     """
 
     _from_zero: ClassVar[tuple[float, ...]] = QUARTILE

@@ -115,7 +115,7 @@ class SmoothRanker(LinearRanker):
         A folder (or `Checkpoint(folder, every=seconds)`) that stores the state after each stage. A fit of the
         same problem with the same folder resumes with identical results.
     verbose : default 0
-        1 shows progress on a terminal.
+        1 shows progress; where standard error is no terminal, a line every ten seconds.
     engine, n_jobs : defaults "threads", None
         As in `LargeMarginRanker`.
 
