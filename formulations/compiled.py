@@ -375,7 +375,9 @@ def kernels_of(*packages: str) -> list[Kernel[Any, Any]]:
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
-    return [kernel for kernel in KERNELS if kernel.__module__.startswith(tuple(f"{name}." for name in packages))]
+    return [
+        kernel for kernel in KERNELS if (kernel.__module__ or "").startswith(tuple(f"{name}." for name in packages))
+    ]
 
 
 def _content(function: Callable[..., Any]) -> str:

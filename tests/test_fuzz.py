@@ -213,12 +213,14 @@ def test_errors_from_inside_are_found(call, tmp_path, monkeypatch):
     assert found[0].startswith("planted of {'value': ")
 
 
-def test_a_function_is_told_to_become_a_solver():
+def test_a_function_is_a_solver_and_a_class_is_not():
     def by_row(problem):
         return np.arange(problem.positions)
 
-    with pytest.raises(UnknownSolverError, match=r"function_solver\(f, accepts="):
-        solve(matching([[3.0, 1.0], [2.0, 5.0]]), by_row)
+    problem = matching([[3.0, 1.0], [2.0, 5.0]])
+    assert solve(problem, by_row).value == 8.0
+    with pytest.raises(UnknownSolverError, match="a name, such as 'highs'"):
+        solve(problem, dict)
 
 
 def test_a_list_of_problems_is_told_to_become_a_batch():

@@ -217,6 +217,8 @@ class Training:
             raise OptionError(f"{folder / MANIFEST} cannot be read ({error})") from error
         try:
             known = parse_json(content, MANIFEST, LIMIT)
+            if not isinstance(known, dict):
+                raise TypeError(f"it holds a {type(known).__name__}")
             tuples = {name: tuple(known.get(name, ())) for name in ("lam", "position_weights")}
             groups = {"columns": Columns.from_dict(known.get("columns", {})),
                       "quotas": Quotas.from_dict(known.get("quotas", {}))}  # fmt: skip

@@ -113,7 +113,8 @@ def queries_of_frame(
         raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
     values = _columns(frame, names, where)
     words = None if attributes is None else [*each("attributes", attributes, DataError)]
-    left = [name for name in names if name not in roles.values() and name not in (words or ())]
+    stated = {word for word in words or () if isinstance(word, str)}
+    left = [name for name in names if name not in roles.values() and name not in stated]
     if relevance == "auto" and roles["relevance"] is None:
         raise DataError(_no_grades(where, {name: values[name] for name in left}))
     if features is None:

@@ -110,8 +110,10 @@ class JudgedQueries(CompactReprMixin):
             or np.any(np.diff(bounds) < 0)
         ):
             raise DataError(f"offsets must rise from 0 to the number of documents, {len(grades)}; they are {bounds}.")
-        names: tuple[Hashable, ...] = tuple(range(len(bounds) - 1)) if query_ids is None else tuple(query_ids)
-        documents = None if document_ids is None else tuple(document_ids)
+        names: tuple[Hashable, ...] = (
+            tuple(range(len(bounds) - 1)) if query_ids is None else each("query_ids", query_ids, DataError)
+        )
+        documents = None if document_ids is None else each("document_ids", document_ids, DataError)
         for what, own, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
             if own is not None and len(own) != wanted:
                 raise DataError(f"{what} has {len(own)} entries, but there are {wanted}; pass one each.")

@@ -100,10 +100,8 @@ def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged
         and not (0 <= number(negative) < np.inf)
     ):
         raise OptionError(f"negative cannot be {negative!r}; write 'unjudged' or the grade >= 0 that it counts.")
-    if fspath(path).lower().endswith((".parquet", ".feather")):
-        raise DataError(
-            f"{fspath(path)} is not a file of qrels but a table; write its columns as text: query 0 document grade"
-        )
+    if as_path(path, DataError).lower().endswith((".parquet", ".feather")):
+        raise DataError(f"{path} is not a file of qrels but a table; write its columns as text: query 0 document grade")
     fields = _fields(path, QRELS, (INTEGER,))
     names, documents, grades, offsets = _group_by_query(
         (where, key, _grade(where, key, word, negative)) for where, key, word, _ in fields

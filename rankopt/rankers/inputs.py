@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from formulations.arrays import check_no_mask, is_sparse
+from formulations.arrays import check_no_mask, each, is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
 from rankopt.data.tables import FEW_ROWS, USUAL, warn_of_features
@@ -210,15 +210,14 @@ def as_queries(
         except OverflowError as error:
             raise DataError(f"relevance cannot be read as numbers: {error}; use smaller grades.") from None
         except ValueError as error:
-            row = bad_row(np.asarray(y, dtype=object)) if np.ndim(y) == 1 else None
+            values = () if len(getattr(y, "shape", (0,))) > 1 else each("y", y, DataError)
+            row = bad_row(values)
             if row is None:
-                raise
+                raise DataError(f"y cannot be read as one grade a row: {error}.") from None
             name = getattr(y, "name", None)
             named = "" if name is None else f", column {name!r}"
             cure = "pass grades as numbers, 0 for irrelevant, such as y.map({'bad': 0, 'good': 1})"
-            raise DataError(
-                f"y has {np.asarray(y, dtype=object)[row]!r} in row {row}{named} ({error}); {cure}."
-            ) from None
+            raise DataError(f"y has {values[row]!r:.80} in row {row}{named} ({error}); {cure}.") from None
         check_consistent_length(features, relevance)
     ids = column if qid is None else qid
     sizes = [features.shape[0]] if ids is None and group is None else group

@@ -101,6 +101,7 @@ def test_every_parameter_has_an_option_with_help(name):
         (("direct-trees", "--n-estimators", 5), DirectBoostedRanker("nDCG@5", n_estimators=5)),
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:the start w0 was best")  # of some of these
 def test_the_model_is_that_of_python(files, words, own, tmp_path):
     given = ("--ranker", *words, "--measure", "nDCG@5", "--validate", files / "test.txt")
     told = trained(files, tmp_path / "model", *given)
@@ -261,6 +262,7 @@ def digits(tmp_path_factory):
 
 
 @pytest.mark.study
+@pytest.mark.filterwarnings("ignore:the start w0 was best")
 @pytest.mark.parametrize(
     ("measure", "name"), [("AP", "pairwise"), ("RR", "first-relevant"), ("AP + 2 nDCG@5[positional]", "pairwise")]
 )
