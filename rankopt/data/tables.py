@@ -15,6 +15,7 @@ import csv
 import gzip
 import re
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -286,8 +287,13 @@ DECIMAL_COMMA = re.compile("[-+]?[0-9]+,[0-9]+")
 
 def separator_of(path: str) -> str:
     """What separates the columns of a text file: the separator that its header has most of."""
-    with (gzip.open if path.lower().endswith(".gz") else open)(path, "rb") as file:
-        header = re.sub(rb'"[^"]*"', b"", file.readline()).decode(errors="replace")
+    with open(path, "rb") as plain:
+        packed = plain.read(2) == b"\x1f\x8b"  # as all readers of text tell, whatever the name
+    try:
+        with (gzip.open if packed else open)(path, "rb") as file:
+            header = re.sub(rb'"[^"]*"', b"", file.readline(1 << 20)).decode(errors="replace")
+    except (OSError, EOFError, zlib.error):  # the reader names what is damaged
+        return ","
     return max(SEPARATORS, key=header.count)
 
 
