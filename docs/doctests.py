@@ -11,7 +11,7 @@ EXAMPLE = re.compile(r"^>>> .*?(?=^\s*$|\Z)", flags=re.MULTILINE | re.DOTALL)
 
 
 class Doctests(Extension):
-    """Fence each example that stands outside of a section "Examples"."""
+    """Fence each example outside of a section "Examples"."""
 
     def on_instance(self, *, obj: Any, **_: Any) -> None:
         if obj.docstring is not None and "\nExamples\n---" not in obj.docstring.value:

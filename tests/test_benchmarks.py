@@ -85,8 +85,6 @@ def rows_of(text):
 @pytest.mark.study
 def test_every_number_of_the_readme_is_printed_by_its_command(monkeypatch, capsys, data_folder):
     """Within .01: rounding differs between processors, and a nonconvex objective leads elsewhere after another one."""
-    if not find_spec("lightgbm"):
-        pytest.skip("LightGBM is not installed")
     monkeypatch.syspath_prepend(ROOT)
     from benchmarks.__main__ import main
 

@@ -165,7 +165,8 @@ def unit_of(shards: Sequence[Shard]) -> float:
             for weights, offsets, one in at
         )
         return 0.25 * slopes**2 / value if slopes > 0 and value > 0 else 1.0
-    known = [np.asarray(shard.loss.unit) for shard in shards]  # type: ignore[attr-defined]
+    losses: list[Any] = [shard.loss for shard in shards]
+    known = [np.asarray(loss.unit) for loss in losses]
     if all((unit == 1.0).all() for unit in known):
         return 1.0  # to the bit, which a sum of weights is not
     return float(sum(shard.weights @ unit for shard, unit in zip(shards, known, strict=True)))
