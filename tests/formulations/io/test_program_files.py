@@ -203,8 +203,8 @@ def test_limits_of_mps_files_are_those_that_highs_reads(bounds, whole, tmp_path)
     warned = pytest.warns(ProgramFileWarning, match="'x': .* read as 0 or 1.* 'PL BND name'")
     with warned if whole and not bounds else nullcontext():
         read = read_program(path)
-    told = highs.getLp()
-    assert [*read.lower, *read.upper] == [*told.col_lower_, *told.col_upper_]
+    lp = highs.getLp()
+    assert [*read.lower, *read.upper] == [*lp.col_lower_, *lp.col_upper_]
 
 
 def test_an_upper_limit_below_0_takes_the_lower_one_away(tmp_path):

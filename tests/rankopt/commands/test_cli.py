@@ -172,9 +172,9 @@ def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
         "broken": files / "broken.txt", "short": files / "short.txt",
         "parquet": files / "q.parquet", "model": files / "right.rankopt",
     }  # fmt: skip
-    told = run(*(argument.format(**places) for argument in arguments), code=code)
-    assert message.format(**places) in told
-    assert "Traceback" not in told
+    printed = run(*(argument.format(**places) for argument in arguments), code=code)
+    assert message.format(**places) in printed
+    assert "Traceback" not in printed
     assert not (files / "out.rankopt").exists()
 
 

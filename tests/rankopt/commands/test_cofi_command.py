@@ -42,13 +42,13 @@ def test_options_that_train_repeats_are_single_here():
 def test_given_files_are_judged_beside_the_baselines(tmp_path):
     split = weak_split(load_ratings_sample(), 10)
     train, test = written(tmp_path, split.train, "train.tsv"), written(tmp_path, split.test, "test.tsv")
-    told = json.loads(run(train, "--test", test, "--json", "--model", tmp_path / "m").output)
+    printed = json.loads(run(train, "--test", test, "--json", "--model", tmp_path / "m").output)
     same = given_split(read_ratings(train), read_ratings(test))
     model = load_model(tmp_path / "m")
-    rows = {(row["ranker"], row["protocol"]): row["mean"] for row in told["accuracy"]}
+    rows = {(row["ranker"], row["protocol"]): row["mean"] for row in printed["accuracy"]}
     assert len(rows) == 10
-    assert {(row["candidates"], row["n_users"]) for row in told["accuracy"]} == {("rated", 128), ("all", 128)}
-    assert told["certificate"]["stop"] == "the gaps of both blocks are within the tolerance"
+    assert {(row["candidates"], row["n_users"]) for row in printed["accuracy"]} == {("rated", 128), ("all", 128)}
+    assert printed["certificate"]["stop"] == "the gaps of both blocks are within the tolerance"
     plus = evaluate_ratings(same, model, candidates="all", popularity=1.0)
     assert rows["CofiRanker(regression) plus popularity (1)", plus.protocol] == pytest.approx(plus.mean, abs=1e-12)
     for candidates in ("rated", "all"):
@@ -58,8 +58,8 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
         ):
             found = evaluate_ratings(same, one, candidates=candidates)
             assert rows[name, found.protocol] == pytest.approx(found.mean, abs=1e-12)
-    assert told["certificate"]["users_gap"] <= 1e-3
-    assert told["users"] == same.train.n_users
+    assert printed["certificate"]["users_gap"] <= 1e-3
+    assert printed["users"] == same.train.n_users
 
 
 def test_how_training_ended_is_said_and_what_it_warns_of():

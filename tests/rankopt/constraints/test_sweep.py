@@ -19,7 +19,7 @@ QID = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 4]  # of 3 both are of one site, none of
 BY_SITE = Admissible(3).at_most(1, by="site")
 
 
-def asked():
+def sites_and_news():
     random = np.random.default_rng(0)
     features = random.normal(size=(12, 2))
     return Queries.from_arrays(features, random.integers(0, 3, 12), qid=QID, attributes={"site": SITE, "new": NEW})
@@ -41,7 +41,7 @@ def most_of_a_site(rows):
 
 
 def test_each_point_is_the_best_admissible_value_of_each_query():
-    queries, scores = asked(), np.random.default_rng(1).normal(size=12)
+    queries, scores = sites_and_news(), np.random.default_rng(1).normal(size=12)
     found = BY_SITE.sensitivity("site", range(1, 4), queries, scores)
     assert found.name == "site at most"
     for at, limit in enumerate(range(1, 4)):
@@ -52,7 +52,7 @@ def test_each_point_is_the_best_admissible_value_of_each_query():
 
 
 def test_a_rule_asks_no_more_than_a_query_has_positions_and_nothing_where_it_has_none_of_its_documents():
-    queries, scores = asked(), np.random.default_rng(2).normal(size=12)
+    queries, scores = sites_and_news(), np.random.default_rng(2).normal(size=12)
     rule = Admissible(3).at_least(0, documents="new", positions=range(2), name="fresh")
     found = rule.sensitivity("fresh", range(3), queries, scores)
     for at, limit in enumerate(range(3)):
@@ -63,7 +63,7 @@ def test_a_rule_asks_no_more_than_a_query_has_positions_and_nothing_where_it_has
 
 
 def test_rows_may_come_in_any_order_and_scores_come_along():
-    queries, scores = asked(), np.random.default_rng(3).normal(size=12)
+    queries, scores = sites_and_news(), np.random.default_rng(3).normal(size=12)
     mixed = np.random.default_rng(4).permutation(12)
     moved = Queries.from_arrays(
         np.zeros((12, 1)), np.zeros(12), qid=np.array(QID)[mixed], attributes={"site": SITE[mixed], "new": NEW[mixed]}
@@ -73,7 +73,7 @@ def test_rows_may_come_in_any_order_and_scores_come_along():
 
 
 def test_a_ranker_sweeps_with_its_own_scores_and_weights():
-    queries = asked()
+    queries = sites_and_news()
     ridge = RegressionRanker().fit(queries)
     direct = BY_SITE.sensitivity("site", [2, 3], queries, ridge.predict(queries))
     told = ridge.sensitivity("site", [2, 3], queries, constraints=BY_SITE)
@@ -89,7 +89,7 @@ def test_a_ranker_sweeps_with_its_own_scores_and_weights():
 
 
 def test_what_cannot_be_swept_is_refused_by_name():
-    queries = asked()
+    queries = sites_and_news()
     with pytest.raises(OptionError, match="No constraint is named 'sites'"):
         BY_SITE.sensitivity("sites", [1], queries, np.zeros(12))
     for limits, said in (
@@ -159,7 +159,7 @@ TWO_SIDED = {
 @pytest.mark.parametrize("case", TWO_SIDED)
 def test_a_rule_beside_others_of_its_name_is_swept_as_if_it_were_stated_anew(case):
     admissible, name, side, limits, anew, admits = TWO_SIDED[case]
-    queries, scores = asked(), np.random.default_rng(5).normal(size=12)
+    queries, scores = sites_and_news(), np.random.default_rng(5).normal(size=12)
     found = admissible.sensitivity(name, limits, queries, scores, side=side)
     assert found.name == f"{name} {side or 'at most'}"
     for at, limit in enumerate(limits):
@@ -170,7 +170,7 @@ def test_a_rule_beside_others_of_its_name_is_swept_as_if_it_were_stated_anew(cas
 
 
 def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
-    queries, scores = asked(), np.zeros(12)
+    queries, scores = sites_and_news(), np.zeros(12)
     by_site = {"by": "site"}
     several = {
         "one constraint named 'site'; got 2.*name=": Admissible(3)
@@ -190,7 +190,7 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
 
 
 def test_limits_of_a_share_are_shares_and_those_of_a_count_integers():
-    queries, scores = asked(), np.random.default_rng(6).normal(size=12)
+    queries, scores = sites_and_news(), np.random.default_rng(6).normal(size=12)
     rule = Admissible(3).at_least(share=0.5, documents="new", prefixes=[2, 3], name="fresh")
     found = rule.sensitivity("fresh", [0, 0.5, 0.7], queries, scores)
     assert found.name == "fresh share at least"
@@ -210,7 +210,7 @@ def test_limits_of_a_share_are_shares_and_those_of_a_count_integers():
 
 
 def test_the_own_limit_empties_no_query_and_the_table_shows_weights_and_queries():
-    queries, scores = asked(), np.arange(12.0)
+    queries, scores = sites_and_news(), np.arange(12.0)
     strict = Admissible(3, on_infeasible="truncate").at_least(2, documents="new", name="fresh")
     found = strict.sensitivity("fresh", range(3), queries, scores)
     assert found.empty.sum(axis=0).tolist() == [0, 2, 3]
@@ -222,7 +222,7 @@ def test_the_own_limit_empties_no_query_and_the_table_shows_weights_and_queries(
 
 @pytest.mark.study
 def test_limits_that_leave_no_query_a_curve_are_named_below_the_table():
-    queries, scores = asked(), np.arange(12.0)
+    queries, scores = sites_and_news(), np.arange(12.0)
     blank = BY_SITE.sensitivity("site", range(4), queries, scores)
     assert np.isnan(blank.mean).all()
     assert str(blank).endswith("Drop limits 0: then 1 of 4 has one at every limit.")
@@ -250,7 +250,7 @@ def test_curves_are_shown_as_frames_drawings_and_in_notebooks():
     curve = sensitivity(
         RankingSet(5, 3).at_most(3, documents=[0, 1], name="old & <b>"), "old & <b>", range(4), profit=profit
     )
-    curves = BY_SITE.sensitivity("site", range(1, 4), asked(), np.arange(12.0))
+    curves = BY_SITE.sensitivity("site", range(1, 4), sites_and_news(), np.arange(12.0))
     assert curve.to_frame()["value"].tolist() == curve.value.tolist()
     assert curves.to_frame()["mean"].to_numpy() == pytest.approx(curves.mean, nan_ok=True)
     for one in (curve, curves):
