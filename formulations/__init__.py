@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from formulations.solving.sensitivity import sensitivity as sensitivity
     from formulations.solving.solve import solve as solve
     from formulations.solving.solve import solve_batch as solve_batch
+    from formulations.solving.solve import solve_many as solve_many
 
 FOLDERS = (
     "problems", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
@@ -203,6 +204,7 @@ WORDS = {
     "penalized": "formulations.constraints.rows:penalized",
     "solve": "formulations.solving.solve:solve",
     "solve_batch": "formulations.solving.solve:solve_batch",
+    "solve_many": "formulations.solving.solve:solve_many",
     "solver_grid": "formulations.solvers:solver_grid",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }

@@ -313,6 +313,11 @@ class Solution(CompactReprMixin):
         """The dual of every row, one array per named block; empty if no dual is known."""
         return {} if self.y is None else self.problem.named_dual(self.y)
 
+    def has_point_for(self, problem: Problem) -> bool:
+        """Whether x is a point of the shape of another problem, to start from."""
+        sizes = [len(part.lower) for part in (self.problem, problem) if hasattr(part, "lower")]
+        return type(self.problem) is type(problem) and len(set(sizes)) <= 1
+
     def with_metadata(self, **changes: Any) -> Solution:
         """A copy with solver, version, seconds, message or details filled in."""
         return replace(self, **changes)
@@ -373,11 +378,12 @@ def unit(values: Floats) -> float:
 def row_units(matrix: csr_array) -> Floats:
     """A unit for each row: of the largest number, or of the smallest where solvers would take it for 0 (2^-29 or less
     of the largest); 1 for rows of numbers of order one (1e-4 to 1e4)."""
-    rows, columns = matrix.shape
-    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel() if columns else np.zeros(rows)
-    smallest = np.full(largest.size, np.inf)
-    sizes = np.abs(matrix.data)
-    np.minimum.at(smallest, np.repeat(np.arange(largest.size), np.diff(matrix.indptr)), np.where(sizes, sizes, np.inf))
+    sizes, used = np.abs(matrix.data), np.flatnonzero(np.diff(matrix.indptr))
+    largest, smallest = np.zeros(matrix.shape[0]), np.full(matrix.shape[0], np.inf)
+    if used.size:
+        starts = matrix.indptr[used]
+        largest[used] = np.maximum.reduceat(sizes, starts)
+        smallest[used] = np.minimum.reduceat(np.where(sizes > 0.0, sizes, np.inf), starts)
     moderate = (largest == 0) | ((smallest >= 1e-4) & (largest <= 1e4))
     powers = np.frexp(largest)[1]
     powers = np.where(smallest > np.ldexp(largest, -29), powers, np.maximum(np.frexp(smallest)[1], powers - 48))

@@ -56,9 +56,10 @@ AUTOMATIC = {
 """For each problem class the solvers that "auto" tries, cheapest first."""
 
 
-SLOW = {"cvxpy:DAQP": 100}
-"""Variables up to which `compatible_solvers` lists a dense solver of quadratic programs for a linear program. For an
-assignment of 144 cells it takes 1.7 s, Clarabel .03 s; one of 256 it reports infeasible; one of 1,600 takes 85 s."""
+SLOW = {"cvxpy:DAQP": 100, "cp_sat": 50_000}
+"""Variables up to which `compatible_solvers` lists a solver for a problem restated as a linear program. DAQP is a dense
+solver of quadratic programs: for an assignment of 144 cells it takes 1.7 s, Clarabel .03 s; one of 256 it reports
+infeasible. CP-SAT, for problems that are not stated with integers, takes 3 s for an assignment of 40,000 cells."""
 
 
 def as_solver(solver: Solver | str) -> Solver:
@@ -146,7 +147,8 @@ def compatible_solvers(problem: Problem | type[Problem]) -> list[str]:
             forms = [form for _, form, _ in crossings(problem, solver.accepts)]
             crossed[solver.accepts] = [form for form in forms if isinstance(form, Problem)]
         forms = [form for form in crossed[solver.accepts] if solver.reason_unsupported(form) is None]
-        most = SLOW.get(spec, np.inf)
+        own_search = spec == "cp_sat" and isinstance(problem, LinearProgram)
+        most = np.inf if own_search else SLOW.get(spec, np.inf)
         if any(not isinstance(form, LinearProgram) or form.objective.size <= most for form in forms):
             found.append(spec)
     return found

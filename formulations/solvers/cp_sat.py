@@ -76,10 +76,16 @@ class CpSat(Solver):
         costs = rounded_costs(problem.objective, units, len(x), shift=False)
         goal = cp_model.LinearExpr.weighted_sum(x, [int(cost) for cost in costs.values])
         (model.maximize if problem.is_maximization else model.minimize)(goal)
+        if warm_start is not None and warm_start.has_point_for(problem):
+            for variable, value in zip(x, np.round(warm_start.x).tolist(), strict=True):
+                model.add_hint(variable, int(value))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers, solver.parameters.random_seed = int(self.threads), self.seed
         solver.parameters.log_search_progress = self.verbose
         solver.parameters.catch_sigint_signal = False  # its handler would remain, and Ctrl-C end the process
+        solver.parameters.linearization_level = (
+            2  # all rows in its relaxation, which proves assignments and flows at once
+        )
         solver.parameters.relative_gap_limit, solver.parameters.absolute_gap_limit = self.rel_gap, 0.0
         if self.time_limit is not None:
             solver.parameters.max_time_in_seconds = float(self.time_limit)

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, check_type
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Problem, Solution, row_units, unit
+from formulations.problems.problem import Problem, Solution, Status, row_units, unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
 from formulations.time_limit import LEAST, seconds_left
 
@@ -120,11 +120,15 @@ class Highs(Solver):
     def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
         integer = problem.integer is not None and bool(problem.integer.any())
         run = _Run(problem, self, relaxed=False)
-        if integer and warm_start is not None:
+        if integer and warm_start is not None and warm_start.has_point_for(problem):
             run.suggest(warm_start.x)
+        warm = not integer and warm_start is not None and run.set_basis(warm_start.details.get("basis"))
         message = run.solve()
         if not integer:
             found = run.result(message)
+            if warm and problem.solution(found.x, found.y).status is not Status.OPTIMAL:  # ERGO-Code/HiGHS#3194
+                run.highs.clearSolver()
+                found = run.result(run.solve())
             if run.sharpen():
                 with suppress(SolverError):
                     found = run.result(run.solve())
@@ -291,6 +295,33 @@ class _Run:
         point.col_value = [float(value) for value in x]
         self._check(self.highs.setSolution(point), "setSolution")
 
+    def set_basis(self, basis: Any) -> bool:
+        """Start the simplex method from the basis of another solution; new rows and columns are added to it. False if
+        it has more rows or columns than the problem, or HiGHS refuses it."""
+        import highspy
+
+        try:
+            columns, rows = np.asarray(basis["columns"]), np.asarray(basis["rows"])
+        except (TypeError, KeyError):
+            return False
+        more_columns, more_rows = self.problem.objective.size - columns.size, self.problem.row_lower.size - rows.size
+        if more_columns < 0 or more_rows < 0:
+            return False
+        state = highspy.HighsBasisStatus
+        start, kinds = highspy.HighsBasis(), [state(kind) for kind in range(5)]
+        at_limit = np.where(np.isfinite(self.problem.lower[columns.size :]), int(state.kLower), int(state.kNonbasic))
+        start.col_status = [kinds[kind] for kind in [*columns.tolist(), *at_limit.tolist()]]
+        start.row_status = [kinds[kind] for kind in rows.tolist()] + [state.kBasic] * more_rows
+        return bool(self.highs.setBasis(start) == self.status.kOk)
+
+    def basis(self) -> dict[str, Any]:
+        """The final basis as {"basis": {"columns": statuses, "rows": statuses}}; empty if there is none."""
+        basis = self.highs.getBasis()
+        if not basis.valid:
+            return {}
+        kinds = (np.fromiter(map(int, part), np.int8, len(part)) for part in (basis.col_status, basis.row_status))
+        return {"basis": dict(zip(("columns", "rows"), kinds, strict=True))}
+
     def solve(self) -> str:
         """Run HiGHS and return its status text. Raises the error of the model status."""
         import highspy
@@ -330,7 +361,10 @@ class _Run:
     def result(self, message: str) -> SolverResult:
         """The point and the duals of a program without integers."""
         return SolverResult(
-            self.point(), self.prices(), message, {"iterations": self.iterations, **self.claim(integer=False)}
+            self.point(),
+            self.prices(),
+            message,
+            {"iterations": self.iterations, **self.basis(), **self.claim(integer=False)},
         )
 
     def claim(self, integer: bool) -> dict[str, str]:

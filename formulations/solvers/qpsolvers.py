@@ -136,7 +136,18 @@ class QpSolvers(Solver):
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
         cut = is_used_up(self.time_limit, perf_counter() - began) and ("time" in status.lower() or not answer.found)
-        return SolverResult(x, prices, status, {"reported_status": "TIME_LIMIT"} if cut else {})
+        details = {**_iterations(answer), **({"reported_status": "TIME_LIMIT"} if cut else {})}
+        return SolverResult(x, prices, status, details)
+
+
+def _iterations(answer: Any) -> dict[str, int]:
+    """The number of iterations, wherever the back end reports it."""
+    held = answer.extras.get("info", answer.extras)
+    for name in ("iter", "iterations"):
+        count = held.get(name) if isinstance(held, dict) else getattr(held, name, None)
+        if isinstance(count, int | np.integer):
+            return {"iterations": int(count)}
+    return {}
 
 
 def _known_to_qpsolvers() -> tuple[str, ...]:

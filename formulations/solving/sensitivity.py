@@ -311,15 +311,18 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
     slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
     if limit.shares is not None:
         return (solution.value, solution.bound, relaxed, np.nan, float(relaxed - solution.value <= slack))
-    towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
-    looser = replace(moved, admissible=limit._moved(at + towards))
-    next_ = relaxation_prices(looser.compiled, looser.worth) if towards else None
-    # The same duals bound the value at `at`: their bound is linear in the limit.
-    price = np.nan if next_ is None else _sum_of_duals(looser, limit, next_)
-    shown = np.inf if next_ is None else looser.bound(next_) - price * towards
-    if not shown <= relaxed + slack:
-        shown, price = relaxed, _sum_of_duals(moved, limit, prices[int(np.argmin(bounds))]) if prices else np.nan
-    return (solution.value, solution.bound, shown, price, float(relaxed - solution.value <= slack))
+    sign = {"exactly": 0.0, "at most": 1.0, "at least": -1.0}[limit.side]
+    for towards in (sign * np.array([0.5, 0.125, 0.03125, 0.0078125])).tolist() if sign else ():
+        looser = replace(moved, admissible=limit._moved(at + towards))
+        next_ = relaxation_prices(looser.compiled, looser.worth)
+        if next_ is None:
+            break
+        price = _sum_of_duals(looser, limit, next_)
+        shown = looser.bound(next_) - price * towards  # the same duals at `at`: their bound is linear in the limit
+        if shown <= relaxed + slack:  # else the price changes between `at` and the looser limit
+            return (solution.value, solution.bound, shown, price, float(relaxed - solution.value <= slack))
+    price = _sum_of_duals(moved, limit, prices[int(np.argmin(bounds))]) if prices else np.nan
+    return (solution.value, solution.bound, relaxed, price, float(relaxed - solution.value <= slack))
 
 
 def _sum_of_duals(problem: ConstrainedRanking, limit: ConstraintLimit, y: Floats) -> float:

@@ -6,12 +6,13 @@ solve_batch(): many problems, at once if the solver accepts batches, else one by
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from time import perf_counter
 from typing import Any, cast, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, check_positive, check_type
 from formulations.bridges import Chain, crossings
@@ -127,7 +128,9 @@ def solve(
             problem, as in `function_solver`. A named solver is never replaced.
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
             returns the best answer with the best bound; it logs its choices.
-        warm_start: a solution of a similar problem, for solvers that can start from one; others ignore it.
+        warm_start: a solution of a similar problem. "highs" starts from its basis, also after rows or columns were
+            added, and integer searches of "highs" and "cp_sat" from its point; "active_set" from its weights; "cvxpy"
+            solvers where a `cvxpy.Problem` is solved again. Others ignore it.
         rel_gap: a sufficient relative gap, for solvers with a `tolerance` or `rel_gap`; value and bound are proved in
             any case. By default integer programs are solved to a gap of 0.
         directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them. Without
@@ -283,8 +286,8 @@ def _solve_restated(
     outward: bool,
 ) -> Solution:
     """Solve the restated problem, map the answer back, verify it."""
-    if start is not None and type(start.problem) is not type(restated):
-        start = None
+    if start is not None and type(start.problem) is not type(restated) and "basis" not in start.details:
+        start = None  # a basis is of the restated problem, a point is not
     began = perf_counter()
     try:
         with restored_interruptions():
@@ -335,6 +338,67 @@ def _solve_restated(
     )
 
 
+OBJECTIVES = ("objective", "linear", "profit", "cost", "scores")
+"""The objective of a problem is the first of these that is a field of it."""
+
+
+def solve_many(
+    problem: Problem,
+    solver: Solver | str | Callable[[Any], Any] = "auto",
+    *,
+    objectives: ArrayLike | None = None,
+    row_lower: ArrayLike | None = None,
+    row_upper: ArrayLike | None = None,
+    **options: Any,
+) -> list[Solution]:
+    """The solutions of one problem under many objectives or limits of rows, each solved from the solution before it.
+
+    Args:
+        problem: a linear or quadratic program, an assignment, a flow, or a ranking of the gallery.
+        solver, options: as in `solve`.
+        objectives: (m, ...) one objective a solution, each of the shape of the problem's own: costs, profits, scores,
+            or the linear part.
+        row_lower, row_upper: (m, rows) limits of the rows, for linear and quadratic programs.
+
+    Raises:
+        InvalidProblemError: nothing varies, the numbers of solutions differ, or the problem has no such part.
+        InfeasibleError, UnboundedError, SolverError: as `solve`, with the index of the problem.
+
+    >>> from formulations import LinearProgram
+    >>> program = LinearProgram([1.0, 1.0], [[1.0, 2.0]], [0.0], [2.0], [0.0, 0.0], [9.0, 9.0])
+    >>> [solution.value for solution in solve_many(program, "highs", row_upper=[[2.0], [4.0], [20.0]])]
+    [2.0, 4.0, 14.5]
+    """
+    check_type("problem", problem, Problem)
+    own = {field.name for field in fields(cast(Any, problem))}
+    objective = next((name for name in OBJECTIVES if name in own), "objective")
+    parts = {objective: objectives, "row_lower": row_lower, "row_upper": row_upper}
+    varied = {name: np.asarray(values) for name, values in parts.items() if values is not None}
+    missing = sorted(varied.keys() - own)
+    if missing or not varied:
+        what = f"has no {missing[0] or 'objective'!r}" if missing else "has nothing to vary"
+        raise InvalidProblemError(
+            f"{type(problem).__name__} {what}; pass objectives= (m, ...), or row_lower= or row_upper= (m, rows) for a "
+            "LinearProgram or QuadraticProgram."
+        )
+    counts = {len(values) if values.ndim else 0 for values in varied.values()}
+    if len(counts) > 1:
+        raise InvalidProblemError(f"the parts must vary together; got {sorted(counts)} of them.")
+    fixed = {"ranked": None} if "ranked" in own else {}
+    found: list[Solution] = []
+    for index in range(counts.pop()):
+        changed = replace(cast(Any, problem), **{name: values[index] for name, values in varied.items()}, **fixed)
+        try:
+            found.append(solve(changed, solver, found[-1] if found else None, **options))
+        except (InfeasibleError, UnboundedError, SolverError) as error:
+            raise type(error)(f"problem {index}: {error}") from error
+    return found
+
+
+@overload
+def solve_batch(
+    batch: Sequence[Problem], solver: Solver | str = "auto", *, directed_rounding: bool = True
+) -> list[Solution]: ...
 @overload
 def solve_batch(
     batch: RankTwoBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
@@ -344,9 +408,13 @@ def solve_batch(
     batch: RelevanceBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
 ) -> RelevanceSolution: ...
 def solve_batch(
-    batch: RankTwoBatch | RelevanceBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
-) -> BatchSolution | RelevanceSolution:
-    """Solve every query of a batch: at once if the solver can, else one by one.
+    batch: RankTwoBatch | RelevanceBatch | Sequence[Problem],
+    solver: Solver | str = "auto",
+    *,
+    directed_rounding: bool = True,
+) -> BatchSolution | RelevanceSolution | list[Solution]:
+    """Solve every query of a batch: at once if the solver can, else one by one. A list of problems of one class gives
+    the list of their solutions.
 
     directed_rounding: whether value and bound are rounded outward, so that value <= optimum <= bound. Otherwise they
     have rounding errors of double precision on either side; training uses these.
@@ -355,11 +423,16 @@ def solve_batch(
     `solve` raises.
     """
     check_type("directed_rounding", directed_rounding, bool)
-    chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
+    if isinstance(batch, list | tuple) and batch and all(isinstance(one, Problem) for one in batch):
+        classes = sorted({type(one).__name__ for one in batch})
+        if len(classes) > 1:
+            raise InvalidProblemError(f"a batch must be of one class of problems; got {' and '.join(classes)}.")
+        return [solve(one, solver, directed_rounding=directed_rounding) for one in batch]
     check_type(
-        "batch", batch, RankTwoBatch, RelevanceBatch,
-        cure="Pass what ranking(..., offsets=) returns; solve a list of problems by [solve(p) for p in problems].",
-    )  # fmt: skip
+        "batch", batch, RankTwoBatch, RelevanceBatch, cure="Pass what ranking(..., offsets=) returns, or problems."
+    )
+    batch = cast("RankTwoBatch | RelevanceBatch", batch)
+    chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
     began = perf_counter()
     form = RelevanceRanking if isinstance(batch, RelevanceBatch) else RankTwoAssignment
     answer: Any

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -44,10 +45,10 @@ PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"
 
 
 def are_problems(files: Sequence[str]) -> bool:
-    """Whether the files contain problems. Raises a usage error if only some of several files do."""
-    from rankopt.experiments.traces import ENDINGS
+    """Whether the files contain problems, or are folders of these. Raises a usage error if only some of several do."""
+    from rankopt.experiments.traces import ENDINGS, problem_files
 
-    others = [file for file in files if not file.endswith(ENDINGS)]
+    others = [file for file in files if not file.endswith(ENDINGS) and not problem_files(file)]
     if others and len(files) > 1:
         raise click.UsageError(
             f"{others[0]} is one of {len(files)} files and not a problem; give files that end with one of "
@@ -56,11 +57,11 @@ def are_problems(files: Sequence[str]) -> bool:
     return bool(files) and not others
 
 
-def traces_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[ProblemTrace]:
+def traces_at(files: Sequence[str], argmax: str | None, master: str | None, seconds: float) -> list[ProblemTrace]:
     """The problems of the files. Raises a usage error for solvers of a part that is missing, or without any solver."""
     from rankopt.experiments.traces import traces_of
 
-    traces = traces_of(list(files))
+    traces = traces_of(list(files), seconds)
     kinds = dict.fromkeys(trace.kind for trace in traces)
     named_solvers = {"argmax": argmax, "master": master}
     for kind, names in named_solvers.items():
@@ -126,19 +127,16 @@ def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
             own = [row for row in here if row.solver == solver]
             time = None if isnan(mean) else mean
             gaps = [row.gap for row in own if row.gap is not None]
+            overheads = [row.overhead for row in own if row.overhead is not None]
             lines.append({
                 "trace": trace, "role": role, "solver": solver, "problems": len(own),
                 "solved": sum(row.solved for row in own),
-                "otherwise": sorted({_outcome(row) for row in own if row.status is not Outcome.SOLVED}),
+                "otherwise": sorted({row.verdict for row in own if row.status is not Outcome.SOLVED}),
                 "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else time,
+                "overhead": None if role or not overheads else median(overheads),
                 "measures": dict(own[0].measures),
             })  # fmt: skip
     return lines
-
-
-def _outcome(row: BenchmarkRow) -> str:
-    """The name of the outcome, with what the solver claims."""
-    return row.status.name if row.verdict == row.status.words else f"{row.status.name}, {row.verdict}"
 
 
 def show(rows: list[BenchmarkRow]) -> None:
@@ -150,12 +148,13 @@ def show(rows: list[BenchmarkRow]) -> None:
         here = [line for line in lines if line["trace"] == trace and line["role"] == role]
         click.secho(f"live training, {role} swapped" if role else trace, bold=True)
         measures = [name for name in SHOWN if any(name in line["measures"] for line in here)]
-        head = ["solver", "solved", "otherwise", "largest gap", "seconds" if role else "ms (mean)", *measures]
+        times = ["seconds"] if role else ["ms (mean)", "with checks"]
+        head = ["solver", "solved", "otherwise", "largest gap", *times, *measures]
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
         for solver in dict.fromkeys(line["solver"] for line in here if line["solved"] < line["problems"]):
             for row in rows:
                 if (row.trace, row.role, row.solver, row.status) == (trace, role, solver, Outcome.UNSUPPORTED):
-                    click.echo(f"{row.problem}, UNSUPPORTED: {row.message}")
+                    click.echo(f"{row.problem}, {row.verdict}: {row.message}")
                     break
         click.echo()
     click.echo(
@@ -164,6 +163,7 @@ def show(rows: list[BenchmarkRow]) -> None:
     click.echo(
         "unsolved one counts ten times the longest time of any solver. Compare means where all problems are solved."
     )
+    click.echo("with checks: the median factor by which restating the problem and checking the answer take longer.")
 
 
 def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
@@ -174,6 +174,7 @@ def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
         ", ".join(line["otherwise"]) or "-",
         "-" if gap is None else f"{gap:.0e}",
         "-" if seconds is None else f"{unit * seconds:.3g}",
+        *([] if line["role"] else ["-" if line["overhead"] is None else f"x {line['overhead']:.3g}"]),
         *("-" if line["measures"].get(name) is None else f"{line['measures'][name]:.4f}" for name in measures),
     ]
 
@@ -247,8 +248,8 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 )
 @click.option(
     "--time-limit", type=float, callback=_positive,
-    help="Seconds of a solver for a trace [3] and for a problem [10]; two thirds of it for a live run, which is killed "
-    "five seconds after twice that. A tiny first problem, which loads modules, has 60 seconds more.",
+    help="Seconds of a solver for a problem [10], and for a recorded trace of training [3]; two thirds of it for a "
+    "live run, which is killed five seconds after twice that. A tiny first problem, which loads modules, has 60 more.",
 )  # fmt: skip
 @click.option(
     "--memory-limit", type=float, callback=_positive, default=4.0, show_default=True,
@@ -256,6 +257,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 )  # fmt: skip
 @unjudged_option
 @click.option("--output", type=OutputPath(), help="File of the rows, one JSON object per line.")
+@click.option("--csv", "table_", type=OutputPath(), help="CSV file of the rows: a line per problem and solver.")
 @click.option(
     "--resume",
     is_flag=True,
@@ -279,6 +281,7 @@ def swap(
     memory_limit: float,
     unjudged: float | None,
     output: str | None,
+    table_: str | None,
     resume: bool,
     report: str | None,
     json_: bool,
@@ -290,7 +293,8 @@ def swap(
     \b
     rankopt swap knapsack.mps facility.mps --argmax-solvers highs,cvxpy:SCIPY --report page.html
 
-    Problem files end with .mps, .lp, .toml or .npz (a trace); nothing is learned from them. Of queries, the problems
+    Problem files end with .mps, .lp, .toml or .npz (a trace), and may be in a folder; nothing is learned from them.
+    Each solver has the time limit for each of them. Of queries, the problems
     of a training run are recorded and replayed with every solver. Then training runs with one argmax, master or method
     replaced. Each solver has its own process: crashes, hangs and wrong answers are rows of the result. Exit code 1: an
     answer was refuted.
@@ -342,7 +346,7 @@ def swap(
     elif stated:
         if test_file is not None or methods is not None:
             raise click.UsageError("a problem is not trained on; leave --test and --methods out")
-        what, methods = traces_at(data, argmax_solvers, master_solvers), "none"
+        what, methods = traces_at(data, argmax_solvers, master_solvers, limits.problem), "none"
     else:
         what = queries_at(data[0], unjudged, columns=columns) if data else load_sample("les-miserables")
     features, names = (what.n_features, what.feature_names) if data and not stated else (None, None)
@@ -367,6 +371,10 @@ def swap(
         from rankopt.experiments.rows import read_rows
 
         rows = read_rows(output)
+    if table_ is not None:
+        from rankopt.experiments.rows import rows_to_frame
+
+        rows_to_frame(rows).to_csv(table_, index=False)
     if report is not None:
         from rankopt.report.swap_page import page_of_swap
 
@@ -384,8 +392,8 @@ def swap(
                 click.echo(line)
         else:
             show_changes(found, tolerance)
-        if output is not None:
-            click.echo(f"wrote {output}")
+        for path in filter(None, (output, table_)):
+            click.echo(f"wrote {path}")
     if any(row.status is Outcome.WRONG for row in rows) or any(one.kind in (Kind.WRONG, Kind.LOST) for one in found):
         raise click.exceptions.Exit(1)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # for type checkers: the table below has only strings
     from rankopt.experiments.rows import BenchmarkRow as BenchmarkRow
     from rankopt.experiments.rows import Outcome as Outcome
     from rankopt.experiments.rows import read_rows as read_rows
+    from rankopt.experiments.rows import rows_to_frame as rows_to_frame
     from rankopt.experiments.solver_swap import SolverSwap as SolverSwap
     from rankopt.experiments.traces import ProblemTrace as ProblemTrace
 
@@ -27,6 +28,7 @@ PARTS = {
     "ProblemTrace": "rankopt.experiments.traces:ProblemTrace",
     "changes": "rankopt.experiments.regression:changes",
     "read_rows": "rankopt.experiments.rows:read_rows",
+    "rows_to_frame": "rankopt.experiments.rows:rows_to_frame",
 }
 """The public names, `name: "module:object"`."""
 

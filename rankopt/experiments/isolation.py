@@ -40,8 +40,10 @@ from rankopt.options import number
 class Limits:
     """Hard limits. A process that exceeds one is killed, and its row reports it.
 
-    problem: seconds for a problem with all its repeats and its verification.
-    trace: seconds of one solver for a trace; after that its other problems are given up.
+    problem: seconds for a problem with all its repeats and its verification. Solvers with a time limit of their own
+        get three quarters of it, and return what they found.
+    trace: seconds of one solver for a recorded trace; after that its other problems are given up. Custom problems
+        have no such limit.
     training_time: time limit of a live run in seconds; the run is killed at twice that plus 5.
     start: seconds for a process to start and, once per machine, compile the solver's kernels. A tiny first problem,
         which loads modules, may take 60 seconds longer than `problem`.

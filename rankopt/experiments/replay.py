@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult
-from formulations.solving.solve import solve
+from formulations.solving.solve import solve, supports_option
 from rankopt.errors import OptionError
 from rankopt.experiments.isolation import Entrant, memory_peak, resolved, start_peak
 from rankopt.experiments.rows import BenchmarkRow, Outcome
@@ -266,7 +266,10 @@ class Replay:
     def open(self) -> Iterator[str]:
         self.trace = ProblemTrace.load(self.path)
         try:
-            self.solver: Solver | None = None if self.entrant == "auto" else resolved(self.entrant)
+            solver = None if self.entrant == "auto" else resolved(self.entrant)
+            if solver is not None and supports_option(solver, "time_limit") and not getattr(solver, "time_limit", 1):
+                solver = replace(cast(Any, solver), time_limit=0.75 * self.seconds)
+            self.solver: Solver | None = solver
         except UnknownSolverError as error:
             yield str(error)
             return
@@ -300,7 +303,8 @@ class Replay:
         own, total = [], []
         while True:
             started = perf_counter()
-            solution = solve(form, "auto" if watched is None else watched)
+            left = 0.75 * self.seconds if watched is None else None
+            solution = solve(form, "auto" if watched is None else watched, time_limit=left)
             total.append(perf_counter() - started)
             own.append(solution.seconds)
             if len(own) > self.repeats or perf_counter() - began + 2 * total[-1] > self.seconds / 2:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from formulations.arrays import as_path, check_type, each
-from formulations.display import CompactReprMixin
+from formulations.display import CompactReprMixin, data_frame
 from formulations.solvers import installed_version
 from rankopt.errors import DataError
 
@@ -51,8 +51,19 @@ class Outcome(Enum):
 
     @property
     def words(self) -> str:
-        """The name as a reader has it."""
-        return self.name.lower().replace("_", " ")
+        """The name as benchmarks of solvers have it."""
+        return _WORDS.get(self.name, self.name.lower().replace("_", " "))
+
+
+_WORDS = {
+    "SOLVED": "optimal",
+    "NO_OPTIMUM": "infeasible or unbounded",
+    "INEXACT": "feasible",
+    "TIMED_OUT": "killed at the time limit",
+    "OUT_OF_MEMORY": "memory limit",
+    "MISSING": "not installed",
+    "GIVEN_UP": "not tried",
+}
 
 
 @dataclass(frozen=True)
@@ -135,6 +146,11 @@ class BenchmarkRow(CompactReprMixin):
         return max(self.bound - self.value if self.is_maximization else self.value - self.bound, 0.0) / (
             self.scale or 1.0
         )
+
+    @property
+    def overhead(self) -> float | None:
+        """How many times the solver's own seconds the answer took, with restatement and verification."""
+        return self.seconds_total / self.seconds if self.seconds and self.seconds_total else None
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
@@ -237,6 +253,18 @@ def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:
         except ValueError as error:
             raise DataError(f"{path}, line {number} is not a valid row: {error}; remove the line") from error
     return rows
+
+
+COLUMNS = (
+    "problem", "shape_text", "solver", "version", "verdict", "value", "bound", "gap", "reported_status",
+    "reported_bound", "seconds", "seconds_total", "iterations", "memory", "message",
+)  # fmt: skip
+
+
+def rows_to_frame(rows: Iterable[BenchmarkRow]) -> Any:
+    """The rows as a pandas data frame, one row per problem and solver; FormulationError if pandas is not installed."""
+    held = of_rows("rows", rows)
+    return data_frame({name: [getattr(row, name) for row in held] for name in COLUMNS})
 
 
 def written(rows: Iterable[BenchmarkRow]) -> str:

@@ -270,7 +270,7 @@ class SolverSwap:
             replaced one at a time.
         test: held-out queries for `measures`; a `Sample` has its own.
         problems: approximate number of problems of an argmax trace; a master trace has half as many. Or custom
-            problems, of any form or as files (.mps, .lp, .toml, traces), which are replayed without training:
+            problems, of any form or as files (.mps, .lp, .toml, traces) or folders of these, replayed without training:
             quadratic programs with `master_solvers`, all others with `argmax_solvers`.
         repeats: timed runs of a problem; the median is reported.
         tolerance: the gap, relative to the problem's scale, up to which an answer counts as solved.
@@ -339,7 +339,7 @@ class SolverSwap:
     def _rows(self, file: RowFile, folder: Path) -> Iterator[BenchmarkRow]:
         queries, held_out = self._data()
         if queries is None:
-            for trace in traces_of(self.data):
+            for trace in traces_of(self.data, self.limits.problem):
                 path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', trace.name)}.npz"
                 trace.save(path)
                 yield from self._replay(file, trace, path, self._entrants(trace))
@@ -390,7 +390,8 @@ class SolverSwap:
             self.announce(f"{spec_of(entrant)} on {trace.name}")
             blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
-            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, self.limits.trace)
+            trace_limit = self.limits.trace if self._data()[0] is not None else np.inf  # custom problems: each its own
+            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, trace_limit)
 
     def _train(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The default parts are one run, whose row is repeated in every role."""

@@ -92,10 +92,10 @@ class RecordedProblem(CompactReprMixin):
             raise DataError("the numbers of a problem overflow")
 
     @classmethod
-    def judged(cls, name: str, form: Problem, step: int | None = None) -> RecordedProblem:
-        """The problem with the value and bound that the automatic solvers prove."""
+    def judged(cls, name: str, form: Problem, step: int | None = None, seconds: float | None = None) -> RecordedProblem:
+        """The problem with the value and bound that the automatic solvers prove, within these seconds."""
         try:
-            solution = solve(form)
+            solution = solve(form, time_limit=seconds)
         except FormulationError:
             return cls(name, form, step)
         known = (float(solution.value), float(solution.bound))
@@ -192,14 +192,26 @@ def _is_name(value: Any) -> bool:
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")  # endings of the names of problem files
 
 
-def traces_of(given: Any) -> list[ProblemTrace]:
+def problem_files(folder: str | PathLike[str]) -> list[str]:
+    """The paths of the problem files in a folder, sorted; none for anything else."""
+    if not Path(folder).is_dir():
+        return []
+    return sorted(str(path) for path in Path(folder).iterdir() if path.name.endswith(ENDINGS))
+
+
+def traces_of(given: Any, seconds: float | None = None) -> list[ProblemTrace]:
     """One trace of ranking problems and linear programs, one of quadratic programs, and each given trace unchanged.
 
-    given: a form, a path, a `ProblemTrace`, or several of these. Problems are named after their files, else by number.
+    given: a form, a path of a file or folder, a `ProblemTrace`, or several of these. Problems are named after their
+    files, else by number. seconds: the limit of our own search for the optimum of each, against which claims are
+    checked.
     """
-    several = [given] if isinstance(given, Problem | ProblemTrace | str | PathLike) else given
-    if not isinstance(several, Iterable):
+    listed = [given] if isinstance(given, Problem | ProblemTrace | str | PathLike) else given
+    if not isinstance(listed, Iterable):
         raise _no_problem(given)
+    several: list[Any] = []
+    for one in listed:
+        several += (problem_files(one) or [one]) if isinstance(one, str | PathLike) else [one]
     traces: list[ProblemTrace] = []
     problems: dict[str, list[RecordedProblem]] = {"argmax": [], "master": []}
     for number, one in enumerate(several):
@@ -213,7 +225,8 @@ def traces_of(given: Any) -> list[ProblemTrace]:
         kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
         name = f"problem {number:03d}" if isinstance(one, Problem) else Path(one).name
         taken = {entry.name for entry in problems[kind]}
-        problems[kind].append(RecordedProblem.judged(name if name not in taken else f"{name} {number:03d}", form))
+        free = name if name not in taken else f"{name} {number:03d}"
+        problems[kind].append(RecordedProblem.judged(free, form, seconds=seconds))
     made = [ProblemTrace(kind, tuple(entry)) for kind, entry in problems.items() if entry]
     if not made and not traces:
         raise DataError("a swap needs at least one problem; got none; give one or more problems")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from rankopt.experiments.rows import BenchmarkRow, Outcome
@@ -119,6 +120,7 @@ def _solvers(rows: Sequence[BenchmarkRow], mean: dict[str, float]) -> list[list[
         solved = sum(row.solved for row in own)
         memory = max((row.memory for row in own if row.memory), default=None)
         integral = [row.integral for row in own if row.integral is not None]
+        overheads = [row.overhead for row in own if row.overhead is not None]
         lines.append(
             [
                 solver,
@@ -126,6 +128,7 @@ def _solvers(rows: Sequence[BenchmarkRow], mean: dict[str, float]) -> list[list[
                 FormattedCell(solved / problems, f"{solved} of {problems}"),
                 ", ".join(f"{count} {word}" for word, count in counts.items()),
                 FormattedCell(math.nan, "-") if math.isnan(mean[solver]) else brief(mean[solver]),
+                FormattedCell(median(overheads), f"x {median(overheads):.3g}") if overheads else None,
                 brief(max((row.gap for row in own if row.answered and row.gap is not None), default=None)),
                 integral.count(False) if integral else None,
                 None if memory is None else FormattedCell(memory, f"{memory / 2**20:.0f} MiB"),

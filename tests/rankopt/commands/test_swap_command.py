@@ -270,3 +270,29 @@ def test_a_trace_is_looked_into(folder, tmp_path):
         lie = called_with("trace", "inspect", tmp_path / "lie.npz", "--solve")
         assert lie.exit_code == 1
         assert word in lie.stdout
+
+
+def test_a_folder_of_models_has_a_limit_for_each_of_them(tmp_path):
+    """An instance that reaches the limit costs its row and not the time of the others."""
+    models = tmp_path / "models"
+    models.mkdir()
+    rng = np.random.default_rng(0)
+    for name, size in (("a-hard", 100), ("b-easy", 12), ("c-easy", 12)):
+        weight = rng.integers(1, 100, (5, size)).astype(float)
+        profit = weight.mean(axis=0) + rng.integers(0, 30, size)
+        limits = np.full(5, -np.inf), weight.sum(axis=1) // 2, np.zeros(size), np.ones(size)
+        LinearProgram(profit, weight, *limits, integer=np.ones(size, dtype=bool)).write(models / f"{name}.mps")
+    (models / "notes.txt").write_text("not a model")
+    rows, table = tmp_path / "rows.jsonl", tmp_path / "rows.csv"
+    done = run(models, "--argmax-solvers", "highs", "--time-limit", "1", "--repeats", "1", "--output", rows,
+               "--csv", table)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    found = {row.problem: row for row in read_rows(rows)}
+    assert [*found] == ["a-hard.mps", "b-easy.mps", "c-easy.mps"]
+    assert found["a-hard.mps"].verdict == "time limit"
+    assert found["a-hard.mps"].value <= found["a-hard.mps"].bound
+    assert {found[name].verdict for name in ("b-easy.mps", "c-easy.mps")} == {"optimal (claimed)"}
+    head, *lines = table.read_text().splitlines()
+    assert head.startswith("problem,shape_text,solver")
+    assert len(lines) == 3
+    assert "with checks" in done.stdout

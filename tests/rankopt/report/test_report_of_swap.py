@@ -102,7 +102,7 @@ def test_rows_that_know_little_make_pages():
             "step": [1, 2], "round": [0, 0], "seconds": [0.0, 0.0], "primal": [None, 0.0], "bound": [None, 0.0]}),
         BenchmarkRow(kind="integrality", solver="verify_integrality", status=Outcome.UNDECIDED),
     ]  # fmt: skip
-    assert "timed out" in text(page_of_swap(bare))
+    assert "killed at the time limit" in text(page_of_swap(bare))
 
 
 @pytest.mark.study
