@@ -60,6 +60,8 @@ def _queries_of_table(
         wanted["relevance"] = None
     roles = {role: find_column(role, name, names, path) for role, name in wanted.items()}
     grades = None if no_grades else roles["relevance"] or ("auto" if graded else None)
+    if not graded and features is not None and wanted["relevance"] is None:  # a model needs no grades to predict
+        grades = None
     features = columns.listed("features", names, path) or features
     queries = queries_of_frame(table, path, roles["qid"], grades, roles["document"], features, None, unjudged)
     used = {**roles, "relevance": grades, "features": queries.n_features}

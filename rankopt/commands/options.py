@@ -301,6 +301,7 @@ def as_options(message: str) -> str:
         (rf"\b({role})='(\.\.\.|its name)'", r"--\1 COLUMN"),
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),
+        (r", as in frame\.fillna\(0\) or by SimpleImputer", " in the file"),
         (r"features=\[\.\.\.\]", "--features A,B,C"),
         (r"frame\.drop\(columns=\.\.\.\)", "--drop COLUMN"),
         (r"frame\.drop\(columns=\['(.*?)'\]\)", lambda found: "--drop " + found[1].replace("', '", ",")),

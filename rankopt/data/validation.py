@@ -230,6 +230,23 @@ def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "qu
     return [values[one] for one in ids]
 
 
+def check_same_index(**named: Any) -> None:
+    """Raise DataError for a Series or frame of pandas that has the index of the first argument in another order:
+    values count by position, so its rows would belong to others."""
+    first, *others = named
+    index: Any = getattr(named[first], "index", None)
+    for name in others:
+        own: Any = getattr(named[name], "index", None)
+        if not (hasattr(index, "equals") and hasattr(own, "equals") and index.nlevels == own.nlevels):
+            continue
+        if len(own) == len(index) and not own.equals(index) and own.isin(index).all() and index.isin(own).all():
+            cure = f"{name}.loc[{first}.index]" if index.is_unique else "both in one order"
+            raise DataError(
+                f"{name} has the index of {first} in another order, but rows count by position; pass {cure}, or "
+                f"{name}.to_numpy() if its rows are in the order of {first}."
+            )
+
+
 def hashables(name: str, values: Any) -> tuple[Hashable, ...]:
     """The items of a sequence, which can be keys; DataError for others."""
     found = each(name, values, DataError)

@@ -22,7 +22,15 @@ from formulations.arrays import Floats, Ints, check_no_mask, each, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import codes_of_ids, codes_of_sizes, grouped, hashables, picked, without_query_column
+from rankopt.data.validation import (
+    check_same_index,
+    codes_of_ids,
+    codes_of_sizes,
+    grouped,
+    hashables,
+    picked,
+    without_query_column,
+)
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, convention_named
@@ -389,6 +397,7 @@ def evaluate(
     Raises DataError for inconsistent arrays, MeasureError if a measure is undefined on all queries.
     """
     rules = convention_named(convention)
+    check_same_index(judged=judged, scores=scores, qid=qid)
     documents = JudgedQueries.read(judged, offsets, query_ids, document_ids, qid, group)
     if not hasattr(judged, "offsets") and qid is None and group is None and offsets is None:
         warn_of_one_query(int(documents.offsets[-1]), stacklevel=2)

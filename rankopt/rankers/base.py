@@ -23,6 +23,7 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
+from rankopt.data.validation import check_same_index
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
 from rankopt.explanations.tightness import Tightness, bounds_at, max_regret_of, of_parts
 from rankopt.fitting import atomic
@@ -179,7 +180,8 @@ class Ranker(BaseEstimator):
         """Learn from the features X and the grades y (N,) of the documents.
 
         query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance; a
-        pandas Series is a mapping if its index has the query ids, else an array. All other Series count by position.
+        pandas Series is a mapping if its index has the query ids, else an array. All other Series count by position;
+        a DataError says if their index is that of X in another order.
         attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
         both by rows), or a mapping from name to (N,) values.
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
@@ -243,6 +245,7 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
+        check_same_index(X=X, sample_weight=sample_weight)
         passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = weights_of_rows(passed, sample_weight)
         return self._mean(normalised(self, passed.grouped()), weights, constraints)

@@ -9,6 +9,7 @@ from problems.command import called
 
 from rankopt.cli import COMMANDS
 from rankopt.data import read_table
+from rankopt.errors import ColumnWarning
 from rankopt.rankers import RegressionRanker, load_model
 from rankopt.ratings import Ratings, leave_out_split, load_ratings_sample
 
@@ -58,6 +59,24 @@ def test_a_model_is_that_of_the_named_columns(folder, tmp_path):
     model = load_model(tmp_path / "m")
     assert model.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_allclose(model.coef_, load_model(folder / "m").coef_, rtol=1e-12)
+
+
+def test_a_model_reads_its_features_only(folder, tmp_path):
+    frame = pd.read_parquet(folder / "t.parquet")
+    more = frame[frame.columns[::-1]].assign(gap=np.where(frame.a > 0, np.nan, 1.0), day=pd.Timestamp(0))
+    more.assign(clicks=np.nan).to_parquet(tmp_path / "more.parquet")
+    words = ("--qid", "search", "--document", "page", "--output", "-")
+    done = called("predict", folder / "m", tmp_path / "more.parquet", *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == called("predict", folder / "m", folder / "t.parquet", *words).stdout
+    more.assign(a=more.gap).to_parquet(tmp_path / "hole.parquet")
+    done = called("predict", folder / "m", tmp_path / "hole.parquet", *words)
+    assert done.returncode == 3
+    assert "column 'a'" in done.stderr
+    assert "fill them in the file, or leave these rows out, or drop columns: --drop a" in done.stderr
+    site = frame.assign(site=np.where(frame.a > 0, None, "s"), page=np.where(frame.index == 3, None, frame.page))
+    with pytest.warns(ColumnWarning, match="lack values and are no attributes.*: page, site"):
+        assert read_table(site, qid="search", relevance="clicks", features=["a"]).attributes == {}
 
 
 def test_a_resumed_training_reads_the_same_columns(folder, tmp_path):
