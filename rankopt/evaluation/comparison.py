@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from formulations.arrays import Floats, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.errors import DataError, MissingQueryIdsWarning, OptionError
+from rankopt.errors import DataError, ListLengthWarning, MissingQueryIdsWarning, OptionError
 from rankopt.evaluation.evaluation import (
     FEW,
     Evaluation,
@@ -182,7 +182,8 @@ def compare(
     measure: the measure, if the evaluations have several; the values of a list are added query by query, as in
     compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon") of [ORM, section 6.1].
     test: the test of `p`, "randomization", "t" or "wilcoxon". interval: "t", or paired "bootstrap" of `resamples`.
-    Queries that neither mean counts are excluded.
+    Queries that neither mean counts are excluded. A ListLengthWarning is raised if most lists of one run are cut where
+    those of the other go on, and the measure counts what follows.
     Raises DataError if queries or conventions differ, or if fewer than two queries count.
     """
     check_interval(interval, confidence, resamples)
@@ -204,6 +205,8 @@ def compare(
             stacklevel=2,
         )
     a, b, name = _pair_values(run_a, run_b, measure)
+    if isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation):
+        _warn_of_lengths(run_a, run_b.for_queries(run_a.query_ids), measure)
     if not np.array_equal(np.isnan(a), np.isnan(b)):
         query = int(np.argmax(np.isnan(a) != np.isnan(b)))
         raise DataError(f"Query {query} (from 0) counts in one run only; evaluate both with the same grades.")
@@ -285,6 +288,23 @@ def _pair_values(
     a = np.sum([run_a.per_query(one) for one in summed], axis=0)
     b = np.sum([run_b.per_query(one)[rows] for one in summed], axis=0)
     return a, b, " + ".join(run_a.get_name(one) for one in summed)
+
+
+def _warn_of_lengths(a: Evaluation, b: Evaluation, measure: Measured | None) -> None:
+    """Warn if most lists of one run end where those of the other go on, and the measure sees what follows."""
+    end = min(a.lengths.max(), b.lengths.max())
+    shorter, other = (a, b) if a.lengths.max() == end else (b, a)
+    cut = np.count_nonzero((shorter.lengths == end) & (other.lengths > end))
+    several = measure if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
+    seen = [one for one in several if (getattr(a.measures[a._row(one)], "cutoff", None) or np.inf) > end]
+    if seen and 2 * cut > len(a):
+        names = ", ".join(a.get_name(one) for one in seen)
+        warnings.warn(
+            f"lists of {end} documents are compared with longer ones in {cut} of {len(a)} queries by {names}, which "
+            f"counts what follows; cut all lists to {end}, or measure at @{end} or less",
+            ListLengthWarning,
+            stacklevel=3,
+        )
 
 
 def _student(d: Floats) -> float:

@@ -133,7 +133,8 @@ class RunComparison(CompactReprMixin):
                 line += f"  {row['difference']:+10.4f}  [{low:+.4f}, {high:+.4f}]"
                 line += f"  {row['p']:6.4f}  {row['p_holm']:6.4f}"
             lines.append(line.rstrip())
-        return "\n".join([*lines, self.note])
+        notes = dict.fromkeys(note for run in self.runs.values() for note in run.notes)
+        return "\n".join([*lines, self.note, *notes])
 
 
 def compare_runs(

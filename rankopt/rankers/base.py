@@ -25,11 +25,13 @@ from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.data.validation import check_same_index
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
+from rankopt.evaluation.evaluation import Evaluation, Measures
 from rankopt.explanations.tightness import Tightness, bounds_at, max_regret_of, of_parts
 from rankopt.fitting import atomic
 from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
+from rankopt.measures.measure import Convention
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.options import COUNT, Rules
 from rankopt.persistence.models import NOTATION
@@ -250,10 +252,38 @@ class Ranker(BaseEstimator):
         weights = weights_of_rows(passed, sample_weight)
         return self._mean(normalised(self, passed.grouped()), weights, constraints)
 
+    def evaluate(
+        self,
+        X: AnyRows,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+        measures: Measures | None = None,
+        convention: str | Convention = "default",
+    ) -> Evaluation:
+        """Return the values of each query, of which `score` is the mean: the argument of `compare`.
+
+        measures: one or several, by default the measure of the ranker. What a quota costs a ranker is
+
+            compare(ranker.evaluate(test, constraints=rules), ranker.evaluate(test, constraints=Admissible(rules.k)))
+        """
+        check_is_fitted(self)
+        check_queries_named(self, X, qid, group)
+        passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        return self._evaluation(normalised(self, passed.grouped()), constraints, measures, convention)
+
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
-        found = self._deployment(queries, constraints).evaluate(self._scores(queries.features), self.measure)
-        return found.mean(weights=weights)
+        return self._evaluation(queries, constraints).mean(weights=weights)
+
+    def _evaluation(
+        self, queries: Queries, constraints: Any, measures: Any = None, convention: str | Convention = "default"
+    ) -> Evaluation:
+        chosen = self.measure if measures is None else measures
+        return self._deployment(queries, constraints).evaluate(self._scores(queries.features), chosen, convention)
 
     @overload
     def rank(
