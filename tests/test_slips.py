@@ -65,6 +65,10 @@ SLIPS = {
         lambda: fit(features=FRAME).predict(FRAME[["b", "a", "c"]]), ["same order", "X[list(ranker.feature_names_in_)]"]
     ),
     "sorted y": (lambda: fit(features=FRAME, grades=pd.Series(Y)[::-1]), ["y has the index of X", "y.loc[X.index]"]),
+    "misspelt attribute": (
+        lambda: Admissible(2).at_most(1, by="site").for_query({"sites": ["a"] * 4}, 4),
+        ["'site'", "did you mean 'sites'?"],
+    ),
     "NaN": (lambda: fit(features=spoilt(np.nan).astype(float)), ["nan", "row 3", "column 'b'", "SimpleImputer()"]),
     "hit_rate@10": (lambda: parse("hit_rate@10"), ["'hit_rate'", "did you mean Success?"]),
     "HR@10": (lambda: parse("HR@10"), ["'HR'", "did you mean Success?"]),

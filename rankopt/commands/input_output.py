@@ -102,9 +102,12 @@ def model_and_queries(
 
 def check_attributes(queries: Queries, constraints: Any) -> None:
     """Raise a usage error where constraints use an attribute that the queries lack."""
+    from rankopt.data.validation import did_you_mean
+
     missing = [name for name in getattr(constraints, "attributes", ()) if name not in queries.attributes]
     if missing:
-        raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
+        near = did_you_mean(missing[0], queries.attributes)
+        raise click.UsageError(f"no attribute {missing[0]!r} is known{near}: give --attributes FILE with such a column")
 
 
 def write_output(path: str, content: bytes) -> None:

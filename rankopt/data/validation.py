@@ -7,6 +7,7 @@ range reads or writes other memory. All indices are therefore checked first, in 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -228,6 +229,12 @@ def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "qu
     if missing:
         raise DataError(f"{name} has no weight for {what} {missing[0]!r}; give every {what} one.")
     return [values[one] for one in ids]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'site'?" for a known name that is close, else nothing."""
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def check_same_index(**named: Any) -> None:

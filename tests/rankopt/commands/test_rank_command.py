@@ -117,6 +117,8 @@ def test_evaluate_measures_the_lists_of_rank(files, tmp_path):
     missing = CliRunner().invoke(rankopt, ["evaluate", str(files / "data.txt"), "--model", paths[1]])
     assert missing.exit_code == 2
     assert "give --attributes FILE" in missing.output
+    near = run(files, "--attributes", files / "a.csv", "--k", 2, "--at-most", "1:sites")
+    assert "no attribute 'sites' is known; did you mean 'site'?" in " ".join(near.output.split())
     alone = CliRunner().invoke(rankopt, [*words, "--k", "3"])
     assert "add --at-most" in alone.output
 
