@@ -302,6 +302,7 @@ def as_options(message: str) -> str:
         (rf"\b({role})='(\.\.\.|its name)'", r"--\1 COLUMN"),
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),
+        ("impute it, or leave the document out", "fill it in, or drop the row, or the column: --drop COLUMN"),
         (r", as in frame\.fillna\(0\) or by SimpleImputer", " in the file"),
         (r"features=\[\.\.\.\]", "--features A,B,C"),
         (r"frame\.drop\(columns=\.\.\.\)", "--drop COLUMN"),

@@ -70,6 +70,7 @@ class RunComparison(CompactReprMixin):
                 low, high = self.intervals[name, measure]
                 own = self.comparisons.get((name, measure))
                 row = {"measure": measure, "run": name, "queries": run.n_evaluated(measure), "mean": run.mean(measure)}
+                row["undefined"] = int(np.count_nonzero(~run.defined[run._row(measure)]))
                 row |= {"low": low, "high": high, "difference": None, "difference_low": None, "difference_high": None}
                 row |= {"paired_queries": None, "p": None, "p_holm": None}
                 if own is not None:

@@ -75,6 +75,10 @@ def test_a_model_reads_its_features_only(folder, tmp_path):
     assert done.returncode == 3
     assert "column 'a'" in done.stderr
     assert "fill them in the file, or leave these rows out, or drop columns: --drop a" in done.stderr
+    more.assign(a=np.where(frame.index == 2, np.inf, frame.a)).to_parquet(tmp_path / "inf.parquet")
+    done = called("predict", folder / "m", tmp_path / "inf.parquet", *words)
+    assert "('a') is inf" in done.stderr
+    assert "--drop COLUMN" in done.stderr
     site = frame.assign(site=np.where(frame.a > 0, None, "s"), page=np.where(frame.index == 3, None, frame.page))
     with pytest.warns(ColumnWarning, match="lack values and are no attributes.*: page, site"):
         assert read_table(site, qid="search", relevance="clicks", features=["a"]).attributes == {}

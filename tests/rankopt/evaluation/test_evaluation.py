@@ -227,6 +227,10 @@ def test_queries_without_relevant_documents_are_counted(convention, fate):
     empty = sum(own.max() == 0 for own in lists)
     assert 0 < empty < 12
     assert str(found).splitlines()[-1] == f"nDCG: no relevant document in {empty} of 12 queries: {fate}"
+    other = evaluate(relevance, -scores, nDCG, offsets=offsets, document_ids=ids, convention=convention)
+    compared = compare(found.select([nDCG]), other)
+    assert str(compared).splitlines()[-1] == f"no relevant document in {empty} of 12 queries: {fate}"
+    assert compared.queries == (12 - empty if fate == "left out" else 12)
     chosen = [query for query, own in enumerate(lists) if own.max() == 0]
     assert found.for_queries([0, *chosen]).defined[0].sum() == (0 not in chosen)
     assert not found.select([P @ 1]).notes

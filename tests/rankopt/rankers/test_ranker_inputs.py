@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems.rated import tastes
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency
 
 from rankopt.data import Queries
 from rankopt.errors import DataError, MissingQueryIdsWarning
@@ -131,6 +132,7 @@ def test_features_are_picked_by_name(rows):
     with pytest.raises(ValueError, match=r"(?s)same order as they were in fit.*Pass X\[list\("):  # scikit-learn's rule
         ranker.predict(reversed_names)
     assert_array_equal(ranker.predict(reversed_names[list(ranker.feature_names_in_)], qid=qid), ranker.predict(frame))
+    check_dataframe_column_names_consistency("RegressionRanker", RegressionRanker())
     queries = Queries.from_arrays(reversed_names.assign(other=1.0), grades)
     assert_array_equal(ranker.predict(queries), ranker.predict(frame))
     assert ranker.score(queries) == ranker.score(frame, grades)
