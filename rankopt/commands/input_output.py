@@ -107,7 +107,8 @@ def check_attributes(queries: Queries, constraints: Any) -> None:
     missing = [name for name in getattr(constraints, "attributes", ()) if name not in queries.attributes]
     if missing:
         near = did_you_mean(missing[0], queries.attributes)
-        raise click.UsageError(f"no attribute {missing[0]!r} is known{near}: give --attributes FILE with such a column")
+        cure = f"{near} Else give" if near else ": give"
+        raise click.UsageError(f"no attribute {missing[0]!r} is known{cure} --attributes FILE with such a column")
 
 
 def write_output(path: str, content: bytes) -> None:
