@@ -69,7 +69,7 @@ SLIPS = {
         lambda: Admissible(2).at_most(1, by="site").for_query({"sites": ["a"] * 4}, 4),
         ["'site'", "did you mean 'sites'?"],
     ),
-    "NaN": (lambda: fit(features=spoilt(np.nan).astype(float)), ["nan", "row 3", "column 'b'", "SimpleImputer()"]),
+    "NaN": (lambda: fit(features=spoilt(np.nan).astype(float)), ["nan", "row 3", "column 'b'", "SimpleImputer"]),
     "hit_rate@10": (lambda: parse("hit_rate@10"), ["'hit_rate'", "did you mean Success?"]),
     "HR@10": (lambda: parse("HR@10"), ["'HR'", "did you mean Success?"]),
     "rank:ndcg": (lambda: parse("rank:ndcg"), ["'rank:ndcg'", "did you mean nDCG?"]),

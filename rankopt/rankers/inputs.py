@@ -92,11 +92,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     With `reset` the ranker notes number and names of the features; without, it takes those of `fit` by name.
     """
     if isinstance(X, Queries):
-        if reset:
-            _note(ranker, X)
-        X = by_names_of_fit(ranker, X)
-        X.check_features()
-        return X.features
+        return _queries_of_fit(ranker, X, reset).features
     features, _ = without_qid_column(X)
     if reset:
         warn_of_features(features)
@@ -118,8 +114,8 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         if entry is None:
             raise
         raise DataError(
-            f"{first}: X has {entry}. Impute it (make_pipeline(SimpleImputer(), ranker)), encode text as numbers, or "
-            "leave the column out."
+            f"{first}: X has {entry}. Impute it, as in X.fillna(X.median()) or by SimpleImputer in a Pipeline that "
+            "keeps the column qid, encode text as numbers, or leave the column out."
         ) from None
 
 
@@ -194,8 +190,7 @@ def as_queries(
                 f"{' and '.join(twice)} cannot be passed with a Queries, which has its own; "
                 f"leave out {' and '.join(twice)}, or pass its features instead of the Queries."
             )
-        read_features(ranker, X, reset=reset)
-        queries = by_names_of_fit(ranker, X)
+        queries = _queries_of_fit(ranker, X, reset)
         if labels and queries.relevance is None:
             raise DataError(
                 f"{type(ranker).__name__} requires y to be passed, but the target y is None: these Queries have no "
@@ -350,10 +345,14 @@ def _note(ranker: Fitted, queries: Queries) -> None:
         del ranker.feature_names_in_
 
 
-def by_names_of_fit(ranker: Fitted, queries: Queries) -> Queries:
-    """The queries with the features of `fit`, by name where both have names. DataError for missing ones."""
+def _queries_of_fit(ranker: Fitted, queries: Queries, reset: bool) -> Queries:
+    """The queries with the features of `fit`, by name where both have names; with `reset` they are noted. DataError for
+    missing ones."""
+    if reset:
+        _note(ranker, queries)
+    queries.check_features()
     fitted, names = getattr(ranker, "feature_names_in_", None), queries.feature_names
-    if fitted is None or names is None or len(set(names)) < len(names):
+    if fitted is None or names is None:
         if queries.n_features != ranker.n_features_in_:
             raise DataError(
                 f"X has {queries.n_features} features, but {type(ranker).__name__} is expecting "
@@ -363,6 +362,9 @@ def by_names_of_fit(ranker: Fitted, queries: Queries) -> Queries:
     if names == tuple(fitted):
         return queries
     column = {name: j for j, name in enumerate(names)}
+    twice = [name for name in fitted if names.count(name) > 1]
+    if twice:
+        raise DataError(f"X has several features {twice[0]!r}, in another order than in fit; rename all but one.")
     missing = [name for name in fitted if name not in column]
     if missing:
         raise DataError(f"X lacks the features {', '.join(missing[:12])} of fit; it has {', '.join(names[:12])}.")

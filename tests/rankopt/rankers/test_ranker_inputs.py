@@ -136,6 +136,8 @@ def test_features_are_picked_by_name(rows):
     queries = Queries.from_arrays(reversed_names.assign(other=1.0), grades)
     assert_array_equal(ranker.predict(queries), ranker.predict(frame))
     assert ranker.score(queries) == ranker.score(frame, grades)
+    with pytest.raises(DataError, match="several features 'age'"):
+        ranker.predict(queries.replace(feature_names=[*NAMES[::-1], "age"]))
 
 
 def test_a_series_in_another_order_than_its_rows_is_refused(rows):
