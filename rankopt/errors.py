@@ -68,6 +68,10 @@ class ColumnWarning(UserWarning):
     """Columns of a table were left out of the features, or are useless as features."""
 
 
+class ListLengthWarning(UserWarning):
+    """Lists of different lengths were compared by a measure that depends on documents behind the end of the shorter."""
+
+
 class LargeGainWarning(UserWarning):
     """A grade has a gain beyond 2^31, so that others do not count."""
 

@@ -58,10 +58,18 @@ SLIPS = {
     "text in X": (lambda: fit(features=spoilt("bad")), ["'bad'", "row 3", "column 'b'", "encode text"]),
     "text in an array": (lambda: fit(features=spoilt("bad").to_numpy()), ["'bad'", "row 3", "column 1"]),
     "inf": (lambda: fit(features=spoilt(np.inf).astype(float)), ["inf", "row 3", "column 'b'", "Impute"]),
-    "text column in predict": (
-        lambda: fit(features=FRAME).predict(FRAME.assign(site="x")), ["'x'", "column 'site'", "pass read_table(X)"]
+    "column missing in predict": (
+        lambda: fit(features=FRAME).predict(FRAME[["a", "c"]].assign(site="x")), ["unseen at fit time", "missing:\n- b"]
     ),
-    "NaN": (lambda: fit(features=spoilt(np.nan).astype(float)), ["nan", "row 3", "column 'b'", "Impute"]),
+    "columns in another order": (
+        lambda: fit(features=FRAME).predict(FRAME[["b", "a", "c"]]), ["same order", "X[list(ranker.feature_names_in_)]"]
+    ),
+    "sorted y": (lambda: fit(features=FRAME, grades=pd.Series(Y)[::-1]), ["y has the index of X", "y.loc[X.index]"]),
+    "misspelt attribute": (
+        lambda: Admissible(2).at_most(1, by="site").for_query({"sites": ["a"] * 4}, 4),
+        ["'site'", "did you mean 'sites'?"],
+    ),
+    "NaN": (lambda: fit(features=spoilt(np.nan).astype(float)), ["nan", "row 3", "column 'b'", "SimpleImputer"]),
     "hit_rate@10": (lambda: parse("hit_rate@10"), ["'hit_rate'", "did you mean Success?"]),
     "HR@10": (lambda: parse("HR@10"), ["'HR'", "did you mean Success?"]),
     "rank:ndcg": (lambda: parse("rank:ndcg"), ["'rank:ndcg'", "did you mean nDCG?"]),

@@ -230,7 +230,10 @@ class _Parity(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class DemographicParity(_Parity):
-    """Groups have equal mean exposure. groups: (n,) the label of each document, None for a document without a group."""
+    """Groups have equal mean exposure. groups: (n,) the label of each document, None for a document without a group.
+
+    The exposure of positions is an argument of `marginal_ranking`, by default 1 / log2(1 + position).
+    """
 
     groups: Any
     label: ClassVar[str] = "demographic_parity"

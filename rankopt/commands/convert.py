@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True))
 @column_options
 @click.option("--output", type=OutputPath(folder=True), help="The folder to write; it must not exist yet.")
+@click.option("--qrels", type=OutputPath(), help="Instead of a folder, write the grades of FILE as qrels of TREC.")
 @click.option("--float32", is_flag=True, help="Store features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Store features as a sparse matrix: only the values in the files.")
 @click.option(
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 def convert(
     files: tuple[str, ...],
     output: str | None,
+    qrels: str | None,
     float32: bool,
     sparse: bool,
     n_features: int | None,
@@ -46,16 +48,21 @@ def convert(
     Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
     folder where they take a file, and map its features into memory instead of reading them.
 
+    With --qrels, the grades are written for `rankopt evaluate --qrels` and trec_eval: query 0 document grade.
+
     With --verify, FILEs are such folders, and every byte is compared with the stored digests. Opening a folder compares
     them too, except for features of more than 64 MiB.
     """
-    if verify:
-        others = {"--output": output, "--n-features": n_features, "--unjudged-grade": unjudged}
+    if verify or qrels is not None:
+        others: dict[str, Any] = {"--output": output, "--n-features": n_features, "--float32": float32 or None}
+        others |= {"--sparse": sparse or None}
+        if verify:
+            others |= {"--unjudged-grade": unjudged, "--qrels": qrels, **dict.fromkeys(columns.options, True)}
         excluded = [name for name, value in others.items() if value is not None]
-        excluded += ["--float32"] * float32 + ["--sparse"] * sparse + columns.options
         if excluded:
-            raise click.UsageError(f"--verify writes nothing; leave out {', '.join(excluded)}")
-        _verify(files, json_)
+            reason = "--verify writes nothing" if verify else "--qrels writes no folder"
+            raise click.UsageError(f"{reason}; leave out {', '.join(excluded)}")
+        _verify(files, json_) if qrels is None else _write_qrels(files, qrels, unjudged, columns, json_)
         return
     if output is None:
         raise click.UsageError("Missing option '--output': the folder to write")
@@ -96,6 +103,25 @@ def _table(queries: Queries, float32: bool, sparse: bool) -> Queries:
 
     features = queries.features.astype("float32") if float32 else queries.features
     return queries.replace(features=csr_array(features) if sparse else features) if float32 or sparse else queries
+
+
+def _write_qrels(files: tuple[str, ...], path: str, unjudged: float | None, columns: Columns, json_: bool) -> None:
+    from rankopt.commands.rank import ids_cure
+    from rankopt.data.queries import concatenate
+    from rankopt.errors import DataError
+    from rankopt.evaluation.trec import write_qrels
+
+    parts = []
+    for file in files:
+        parts.append(queries_at(file, unjudged, columns=columns))
+        if parts[-1].document_ids is None:
+            raise DataError(f"qrels name documents, but these have no ids: {ids_cure(file, parts[-1])}")
+    queries = concatenate(parts) if len(parts) > 1 else parts[0]
+    write_qrels(path, queries)
+    if json_:
+        as_json({"qrels": path, "queries": len(queries), "documents": queries.n_documents})
+    else:
+        click.echo(f"wrote {path}: {len(queries)} queries, {queries.n_documents} documents")
 
 
 def _verify(folders: tuple[str, ...], json_: bool) -> None:

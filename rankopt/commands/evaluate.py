@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankopt.data.queries import Queries
-    from rankopt.evaluation.comparison import Test
+    from rankopt.evaluation.comparison import Comparison, Test
     from rankopt.evaluation.evaluation import Evaluation, IntervalBy
     from rankopt.evaluation.trec import Qrels, Run
     from rankopt.measures.measure import Convention, Measure
@@ -193,6 +193,7 @@ def evaluate(
 
     With several, each is compared with the first by a paired test over queries; p of runs is corrected by Holm.
     Lists are those of `rankopt rank`: under the quotas, else under the constraints that the model was trained under.
+    What these cost is shown by a paired test against the lists of k documents without them.
     """
     from rankopt.measures import parse
     from rankopt.measures.measure import convention_named
@@ -223,6 +224,7 @@ def evaluate(
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     if len({*scores, *model}) < len(scores) + len(model):
         raise click.UsageError("a file of --scores or --model occurs twice; name each file once")
+    from rankopt.constraints import Admissible
     from rankopt.data import read_attributes
     from rankopt.measures import compare
     from rankopt.rankers.deployment import Deployment
@@ -232,6 +234,7 @@ def evaluate(
         convention_named("default" if convention is None else convention),
     )
     found: dict[str, Evaluation] = {}
+    free: dict[str, Evaluation] = {}  # lists of as many documents without the constraints
 
     def add(path: str, queries: Queries, run: NDArray[np.float64], deploy: Callable[..., Deployment], own: Any) -> None:
         admissible = quotas.admissible(queries, own)
@@ -239,6 +242,9 @@ def evaluate(
         with cures_as_options():
             shown = deploy(queries.grouped(), admissible)
         found[path] = shown.evaluate(run[queries.rows], wanted, rules)
+        if admissible is not None:
+            plain = deploy(queries.grouped(), Admissible(admissible.k))
+            free[path] = plain.evaluate(run[queries.rows], wanted, rules)
 
     if scores:
         queries = queries_at(data, unjudged, columns=columns)
@@ -254,26 +260,40 @@ def evaluate(
         for other in others
         for m in found[first].measures
     }
+    cost = {
+        (path, repr(m)): compare(found[path], free[path], measure=m)
+        for path in free
+        for m in found[path].measures
+        if found[path].n_evaluated(m) > 1
+    }
     if json_:
         record: dict[str, Any] = {path: evaluation.as_dict() for path, evaluation in found.items()}
         compared = [{"run": other, "baseline": first, **result.as_dict()} for (other, _), result in pairs.items()]
-        as_json({"runs": record, "compared": compared})
+        costs = [{"run": path, **result.as_dict()} for (path, _), result in cost.items()]
+        as_json({"runs": record, "compared": compared, "constraints": costs})
         return
     for path, evaluation in found.items():
         click.secho(path, bold=True)
         click.echo(str(evaluation))
     if pairs:
         click.secho(f"\nagainst {first}", bold=True)
-        table(
-            ["run", "measure", "difference", "95% interval", "p (randomisation)", "p (t)"],
+        _differences(pairs)
+    if cost:
+        click.secho("\nconstraints against none, in lists of the same length", bold=True)
+        _differences(cost)
+
+
+def _differences(pairs: Mapping[tuple[str, str], Comparison]) -> None:
+    table(
+        ["run", "measure", "difference", "95% interval", "p (randomisation)", "p (t)"],
+        [
             [
-                [
-                    other, name, f"{r.difference:+.4f}", f"[{r.interval[0]:+.4f}, {r.interval[1]:+.4f}]",
-                    f"{r.p_randomization:.4f}", f"{r.p_t:.4f}",
-                ]
-                for (other, name), r in pairs.items()
-            ],
-        )  # fmt: skip
+                run, name, f"{r.difference:+.4f}", f"[{r.interval[0]:+.4f}, {r.interval[1]:+.4f}]",
+                f"{r.p_randomization:.4f}", f"{r.p_t:.4f}",
+            ]
+            for (run, name), r in pairs.items()
+        ],
+    )  # fmt: skip
 
 
 def _check_alone(files: tuple[str, ...]) -> None:

@@ -60,6 +60,8 @@ def _queries_of_table(
         wanted["relevance"] = None
     roles = {role: find_column(role, name, names, path) for role, name in wanted.items()}
     grades = None if no_grades else roles["relevance"] or ("auto" if graded else None)
+    if not graded and features is not None and wanted["relevance"] is None:  # a model needs no grades to predict
+        grades = None
     features = columns.listed("features", names, path) or features
     queries = queries_of_frame(table, path, roles["qid"], grades, roles["document"], features, None, unjudged)
     used = {**roles, "relevance": grades, "features": queries.n_features}
@@ -100,9 +102,13 @@ def model_and_queries(
 
 def check_attributes(queries: Queries, constraints: Any) -> None:
     """Raise a usage error where constraints use an attribute that the queries lack."""
+    from rankopt.data.validation import did_you_mean
+
     missing = [name for name in getattr(constraints, "attributes", ()) if name not in queries.attributes]
     if missing:
-        raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
+        near = did_you_mean(missing[0], queries.attributes)
+        cure = f"{near} Else give" if near else ": give"
+        raise click.UsageError(f"no attribute {missing[0]!r} is known{cure} --attributes FILE with such a column")
 
 
 def write_output(path: str, content: bytes) -> None:

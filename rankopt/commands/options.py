@@ -94,6 +94,7 @@ RANKERS = {
 """Value of `--ranker` → estimator of `rankopt.rankers.MODEL_CLASSES`."""
 
 CLI_NAMES = {"bandwidths": "bandwidth", "w0": "init"}  # parameters whose option has another name
+CURES = {"--w0": "--init", "--bandwidths": "--bandwidth", "--hold-out": "--test-per-user"}  # other names of options
 EXCLUDED = ("C", "callbacks", "constraints", "verbose", "warm_start")  # parameters without an option
 
 TRIED = ("lam", "position_weights")
@@ -301,6 +302,8 @@ def as_options(message: str) -> str:
         (rf"\b({role})='(\.\.\.|its name)'", r"--\1 COLUMN"),
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),
+        ("impute it, or leave the document out", "fill it in, or drop the row, or the column: --drop COLUMN"),
+        (r", as in frame\.fillna\(0\) or by SimpleImputer", " in the file"),
         (r"features=\[\.\.\.\]", "--features A,B,C"),
         (r"frame\.drop\(columns=\.\.\.\)", "--drop COLUMN"),
         (r"frame\.drop\(columns=\['(.*?)'\]\)", lambda found: "--drop " + found[1].replace("', '", ",")),
@@ -427,7 +430,7 @@ GROUPS = {
     "test_per_user train_per_user users qrels scores n_features sparse float32",
     "Model": "model ranker measure map_ bound lam convention k at_most at_least exactly on_infeasible "
     "popularity sweeps",
-    "Solver": "argmax_solvers master_solvers methods effort seed tolerance",
+    "Solver": "argmax_solvers master_solvers methods effort seed tolerance powell n_random_directions",
     "Run": "",
 }
 """Group of the help → options of the commands; those of estimators are in the group of the docstring, others in Run."""
@@ -473,7 +476,8 @@ class Command(click.Command):
         for option in self.get_params(ctx):
             line = option.get_help_record(ctx)
             if line is not None:
-                lines[groups.get(str(option.name), "Run")].append(line)
+                usual = "Data" if isinstance(option, click.Argument) else "Run"
+                lines[groups.get(str(option.name), usual)].append(line)
         for group, own in lines.items():
             if own:
                 with formatter.section(group):
@@ -495,6 +499,9 @@ class EstimatorCommand(Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            cure = CURES.get(error.option_name)
+            if cure is not None and cure in _names(self.get_params(ctx)):
+                raise click.UsageError(f"No such option {error.option_name!r}. Did you mean {cure!r}?", ctx) from None
             others = [
                 name
                 for name, estimator in RANKERS.items()
@@ -531,7 +538,7 @@ class EstimatorCommand(Command):
         return own  # --help is the last
 
 
-def _names(options: Iterable[click.Option]) -> set[str]:
+def _names(options: Iterable[click.Parameter]) -> set[str]:
     return {name for option in options for name in (*option.opts, *option.secondary_opts)}
 
 

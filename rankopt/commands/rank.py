@@ -89,7 +89,7 @@ def rank(
         write_output(output, gzip.compress(content, mtime=0) if output.endswith(".gz") else content)
         return
     if queries.document_ids is None:
-        click.echo(f"documents are row numbers of {data}, from 0; for ids {_ids_cure(data, queries)}", err=True)
+        click.echo(f"documents are row numbers of {data}, from 0; for ids {ids_cure(data, queries)}", err=True)
     lines = [
         {"qid": query, "rank": position, "document": _document(queries, row), "score": float(predicted[row])}
         for query, rows in orders.items()
@@ -108,7 +108,7 @@ def _trec_run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str
     from rankopt.evaluation.trec import run_text
 
     if queries.document_ids is None:
-        raise DataError(f"a TREC run names documents, but these have no ids: {_ids_cure(data, queries)}")
+        raise DataError(f"a TREC run names documents, but these have no ids: {ids_cure(data, queries)}")
     name = {row: queries.document_ids[index] for index, row in enumerate(queries.input_order.tolist())}
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
     wanted: Any = scores or "rank"
@@ -118,7 +118,7 @@ def _trec_run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str
         raise DataError(str(error).replace("scores='rank'", "--scores rank")) from error
 
 
-def _ids_cure(data: str, queries: Queries) -> str:
+def ids_cure(data: str, queries: Queries) -> str:
     """How documents without ids get them: by the only column of text that differs within queries, if there is one."""
     import numpy as np
 

@@ -172,7 +172,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     gap = integrality_gap(problem, solver or "highs") if has_objective else None
     if not json_:
         _print_result(stated, found, of_objective, gap)
-    advice = _suggested_changes(admissible, found)
+    advice = [] if of_objective is not None else _suggested_changes(admissible, found)  # this objective needs none
     violations = solve(problem, solver or "auto").violations if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:

@@ -40,6 +40,7 @@ from rankopt.constraints.specs import (
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Frame, Values
+from rankopt.data.validation import did_you_mean
 from rankopt.errors import DataError, OptionError
 from rankopt.options import as_numbers
 
@@ -140,15 +141,18 @@ class Admissible(ConstraintMethods[Selector, str]):
                 has = ", ".join(map(repr, table)) or "none"
                 holders = [one for one in table if name in map(str, np.ravel(np.array(table[one], dtype=object)))]
                 hint = f"write documents={{{holders[0]!r}: {name!r}}}, or " if holders else ""
+                near = did_you_mean(name, map(str, table))
                 raise DataError(
-                    f"The constraints need the attribute {name!r}, which is missing (there is {has}); {hint}{cure}."
+                    f"The constraints need the attribute {name!r}, which is missing (there is {has}{near}); "
+                    f"{hint}{cure}."
                 )
 
     def for_query(self, attributes: Mapping[str, Any] | Frame, n: int) -> RankingSet:
         """The set of one query: n documents with these attributes, (n,) each.
 
         Raises DataError for an attribute that is missing or of another length, OptionError for an invalid n,
-        `formulations.errors.InfeasibleError` naming the conflict if no ranking is admissible.
+        `formulations.errors.InfeasibleError` naming the conflict if no ranking is admissible; `repair` finds the
+        ranking of least violation then.
         """
         found, n = self._read(attributes, n)
         filled = min(self.k, n)

@@ -17,6 +17,7 @@ from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
     Features,
     as_features,
+    check_same_index,
     codes_of_ids,
     codes_of_sizes,
     column,
@@ -183,6 +184,7 @@ class Queries(CompactReprMixin):
         documents: N document ids. attributes: name -> N values.
         unjudged: the meaning of negative grades: a grade >= 0, or "drop" to drop the document.
         """
+        check_same_index(features=features, relevance=relevance, qid=qid)
         features, name, own = without_query_column(features)
         if sum(one is not None for one in (qid, group, own)) != 1:
             known = "" if own is None else f"; the column {name!r} of the features is one too"

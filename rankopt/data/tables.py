@@ -85,7 +85,8 @@ def read_table(
     text columns. unjudged: see `Queries`.
 
     Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
-    nor text, and OptionError if pyarrow is missing.
+    nor text, and OptionError if pyarrow is missing. With features=, columns that are not named may be of any type and
+    lack values.
     """
     where = as_path(source, DataError, "source") if isinstance(source, str | PathLike) else "table"
     frame = table_at(where) if isinstance(source, str | PathLike) else source
@@ -112,8 +113,12 @@ def queries_of_frame(
     if of_query is None:
         usual = ", ".join((*QUERY_COLUMNS, *SESSION_COLUMNS))
         raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
-    values = _columns(frame, names, where)
+    features = None if features is None else [*each("features", features, DataError)]
     words = None if attributes is None else [*each("attributes", attributes, DataError)]
+    wanted_columns = [*(features or ()), *(words or ()), *roles.values()]
+    used = names if features is None else [name for name in names if name in wanted_columns]
+    values = _columns(frame, names, where, used)
+    names = [*values]
     stated = {word for word in words or () if isinstance(word, str)}
     left = [name for name in names if name not in roles.values() and name not in stated]
     if relevance == "auto" and roles["relevance"] is None:
@@ -128,13 +133,11 @@ def queries_of_frame(
         odd_ones = {"queries": queries, "graded": _like_grades(called)}
         _warn_of_columns(where, numbering=numbering, different=different, constant=constant, **odd_ones)
     holds = {name: _holds(values[name]) for name in left}
-    numeric = (
-        [name for name in left if holds[name] == "numbers"]
-        if features is None
-        else [*each("features", features, DataError)]
-    )
+    numeric = [name for name in left if holds[name] == "numbers"] if features is None else features
     others = [name for name in left if holds[name] != "numbers" and name not in numeric]
     odd = next((name for name in others if words is None and holds[name] != "text"), None)
+    if features is not None:  # what is neither used nor an attribute may be of any type
+        odd, others = None, [name for name in others if holds[name] == "text"]
     words = others if words is None else words
     if odd is not None:
         raise DataError(
@@ -164,8 +167,9 @@ def queries_of_frame(
     )
 
 
-def _columns(frame: Any, names: list[str], where: str) -> dict[str, NDArray[Any]]:
-    """The columns by name. A missing value is an error that names all columns with such."""
+def _columns(frame: Any, names: list[str], where: str, used: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The columns by name. A missing value is an error that names all columns with such; columns that are not `used`
+    are left out instead, with a warning if they are text, which could be an attribute."""
     values: dict[str, NDArray[Any]] = {}
     faults: dict[str, str] = {}
     for name in names:
@@ -173,6 +177,8 @@ def _columns(frame: Any, names: list[str], where: str) -> dict[str, NDArray[Any]
             values[name] = column_of(frame, name, where)
         except DataError as error:
             faults[name] = str(error)
+    _warn_of_columns(where, missing=[name for name in faults if name not in used and _is_text(frame, name)])
+    faults = {name: text for name, text in faults.items() if name in used}
     if faults:
         others = f"; {len(faults)} columns have missing values: {_shown([*faults])}" if len(faults) > 1 else ""
         raise DataError(f"{next(iter(faults.values()))}, or drop columns: frame.drop(columns={[*faults]}){others}")
@@ -237,6 +243,7 @@ def _warn_of_columns(where: str, **columns: Sequence[str]) -> None:
         "numbering": "number the rows and are not used as features; pass features=[...] to use them",
         "different": "have another integer in each row, as ids have, and are features; if ids, pass features=[...]",
         "constant": "have one value only: they are used and change no order; optional cure: frame.drop(columns=...)",
+        "missing": "lack values and are no attributes; fill them in if constraints use them",
         "queries": "are features although they are called like ids of queries; leave them out, or pass features=[...]",
         "graded": "are features although they are called like grades and hold a few integers; if grades, drop them: "
         "frame.drop(columns=...)",
@@ -324,6 +331,12 @@ def find_column(role: str, wanted: str | None, names: list[str], where: str) -> 
     return found[0] if found else None
 
 
+def _is_text(frame: Any, name: str) -> bool:
+    column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
+    kind = str(getattr(column, "type", None) or column.dtype).lower()
+    return "str" in kind or kind == "object"
+
+
 def column_of(frame: Any, name: str, location: str) -> NDArray[Any]:
     """A column as an array of numbers or of objects; a missing value is an error that names its row."""
     column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
@@ -340,8 +353,8 @@ def column_of(frame: Any, name: str, location: str) -> NDArray[Any]:
 def _no_value(name: str, location: str, rows: Sequence[int]) -> str:
     others = f" and in {len(rows) - 1} others" if len(rows) > 1 else ""
     return (
-        f"column {name!r} of {location} has no value in row {rows[0]}{others}; fill them in, as in frame.fillna(0), or "
-        "leave these rows out"
+        f"column {name!r} of {location} has no value in row {rows[0]}{others}; fill them, as in frame.fillna(0) or by "
+        "SimpleImputer, or leave these rows out"
     )
 
 

@@ -7,6 +7,7 @@ range reads or writes other memory. All indices are therefore checked first, in 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -228,6 +229,29 @@ def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "qu
     if missing:
         raise DataError(f"{name} has no weight for {what} {missing[0]!r}; give every {what} one.")
     return [values[one] for one in ids]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'site'?" for a known name that is close, else nothing."""
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_same_index(**named: Any) -> None:
+    """Raise DataError for a Series or frame of pandas that has the index of the first argument in another order:
+    values count by position, so its rows would belong to others."""
+    first, *others = named
+    index: Any = getattr(named[first], "index", None)
+    for name in others:
+        own: Any = getattr(named[name], "index", None)
+        if not (hasattr(index, "equals") and hasattr(own, "equals") and index.nlevels == own.nlevels):
+            continue
+        if len(own) == len(index) and not own.equals(index) and own.isin(index).all() and index.isin(own).all():
+            cure = f"{name}.loc[{first}.index]" if index.is_unique else "both in one order"
+            raise DataError(
+                f"{name} has the index of {first} in another order, but rows count by position; pass {cure}, or "
+                f"{name}.to_numpy() if its rows are in the order of {first}."
+            )
 
 
 def hashables(name: str, values: Any) -> tuple[Hashable, ...]:

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from formulations.arrays import Floats, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.errors import DataError, MissingQueryIdsWarning, OptionError
+from rankopt.errors import DataError, ListLengthWarning, MissingQueryIdsWarning, OptionError
 from rankopt.evaluation.evaluation import (
     FEW,
     Evaluation,
@@ -94,6 +94,7 @@ class Comparison(CompactReprMixin):
     p               p value of the selected `test`
     wins, ties, losses     queries on which a is better, equal to 1e-12, worse
     differences     (n,) per query
+    notes           `Evaluation.notes`: queries without relevant documents, and how they count
     """
 
     measure: str
@@ -114,6 +115,7 @@ class Comparison(CompactReprMixin):
     test: Test = "randomization"
     interval_method: IntervalBy = "t"
     differences: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def p(self) -> float:
@@ -121,8 +123,8 @@ class Comparison(CompactReprMixin):
         return float(getattr(self, f"p_{self.test}"))
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields except the differences, as plain data."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "differences"} | {"p": self.p}
+        """All fields except the differences and notes, as plain data."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.compare} | {"p": self.p}
 
     def to_frame(self) -> Any:
         """One row of a pandas data frame."""
@@ -157,6 +159,7 @@ class Comparison(CompactReprMixin):
             f"p           {self.p_randomization:.4f} by randomisation ({self.n_permutations} sign vectors, "
             f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test{also}\n"
             f"queries     {self.wins} better, {self.ties} equal, {self.losses} worse"
+            + "".join(f"\n{note}" for note in self.notes)
         )
 
 
@@ -182,7 +185,8 @@ def compare(
     measure: the measure, if the evaluations have several; the values of a list are added query by query, as in
     compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon") of [ORM, section 6.1].
     test: the test of `p`, "randomization", "t" or "wilcoxon". interval: "t", or paired "bootstrap" of `resamples`.
-    Queries that neither mean counts are excluded.
+    Queries that neither mean counts are excluded. A ListLengthWarning is raised if most lists of one run are cut where
+    those of the other go on, and the measure counts what follows.
     Raises DataError if queries or conventions differ, or if fewer than two queries count.
     """
     check_interval(interval, confidence, resamples)
@@ -204,6 +208,12 @@ def compare(
             stacklevel=2,
         )
     a, b, name = _pair_values(run_a, run_b, measure)
+    notes: tuple[str, ...] = ()
+    if isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation):
+        compared = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
+        chosen = [run_a.measures[run_a._row(one)] for one in compared]
+        _warn_of_lengths(run_a, run_b.for_queries(run_a.query_ids), chosen)
+        notes = tuple(run_a.select(chosen).notes)
     if not np.array_equal(np.isnan(a), np.isnan(b)):
         query = int(np.argmax(np.isnan(a) != np.isnan(b)))
         raise DataError(f"Query {query} (from 0) counts in one run only; evaluate both with the same grades.")
@@ -238,6 +248,7 @@ def compare(
         test=test,
         interval_method=interval,
         differences=d,
+        notes=notes,
     )
 
 
@@ -285,6 +296,22 @@ def _pair_values(
     a = np.sum([run_a.per_query(one) for one in summed], axis=0)
     b = np.sum([run_b.per_query(one)[rows] for one in summed], axis=0)
     return a, b, " + ".join(run_a.get_name(one) for one in summed)
+
+
+def _warn_of_lengths(a: Evaluation, b: Evaluation, measures: Sequence[Measure]) -> None:
+    """Warn if most lists of one run end where those of the other go on, and the measure sees what follows."""
+    end = min(a.lengths.max(), b.lengths.max())
+    shorter, other = (a, b) if a.lengths.max() == end else (b, a)
+    cut = np.count_nonzero((shorter.lengths == end) & (other.lengths > end))
+    seen = [one for one in measures if (getattr(one, "cutoff", None) or np.inf) > end]
+    if seen and 2 * cut > len(a):
+        names = ", ".join(map(repr, seen))
+        warnings.warn(
+            f"lists of {end} documents are compared with longer ones in {cut} of {len(a)} queries by {names}, which "
+            f"counts what follows; cut all lists to {end}, or measure at @{end} or less",
+            ListLengthWarning,
+            stacklevel=3,
+        )
 
 
 def _student(d: Floats) -> float:

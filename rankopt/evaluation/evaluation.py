@@ -18,11 +18,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, Ints, check_no_mask, each, generator
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import codes_of_ids, codes_of_sizes, grouped, hashables, picked, without_query_column
+from rankopt.data.validation import (
+    check_same_index,
+    codes_of_ids,
+    codes_of_sizes,
+    grouped,
+    hashables,
+    picked,
+    without_query_column,
+)
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, convention_named
@@ -246,6 +254,8 @@ class Evaluation(CompactReprMixin):
 
     values      (M, m); NaN if the query is excluded from the mean
     tied        (M,) number of queries whose value depends on the order of documents of equal score
+    defined     (M, m) whether the query has what the measure needs, a relevant document; the convention sets the others
+    lengths     (m,) number of documents in each list
     query_ids   m ids
 
     `evaluation[measure]` returns the values (m,) of one measure; printing shows a table.
@@ -256,6 +266,8 @@ class Evaluation(CompactReprMixin):
     tied: Ints
     query_ids: tuple[Hashable, ...]
     convention: Convention
+    defined: Bools
+    lengths: Ints
 
     def __getitem__(self, measure: str | Measure) -> Floats:
         return self.per_query(measure)
@@ -300,16 +312,19 @@ class Evaluation(CompactReprMixin):
         missing = [query for query in chosen if query not in row]
         if missing:
             raise DataError(f"Query {missing[0]!r} was not evaluated; there are {len(self)} others.")
-        values = self.values[:, [row[query] for query in chosen]]
+        columns = [row[query] for query in chosen]
+        values = self.values[:, columns]
         values.setflags(write=False)
-        return replace(self, values=values, tied=np.full(len(self.measures), -1), query_ids=chosen)
+        tied, defined, lengths = np.full(len(self.measures), -1), self.defined[:, columns], self.lengths[columns]
+        return replace(self, values=values, tied=tied, defined=defined, lengths=lengths, query_ids=chosen)
 
     def select(self, measures: Iterable[str | Measure]) -> Evaluation:
         """Restrict to these measures, in this order."""
         rows = [self._row(measure) for measure in each("measures", measures, DataError)]
         values = self.values[rows]
         values.setflags(write=False)
-        return replace(self, measures=tuple(self.measures[row] for row in rows), values=values, tied=self.tied[rows])
+        chosen = tuple(self.measures[row] for row in rows)
+        return replace(self, measures=chosen, values=values, tied=self.tied[rows], defined=self.defined[rows])
 
     def to_frame(self) -> Any:
         """The values as a pandas data frame, one row per query and one column per measure; NaN if not counted."""
@@ -341,10 +356,28 @@ class Evaluation(CompactReprMixin):
             "convention": self.convention.name,
             "queries": len(self),
             "measures": {
-                repr(measure): {"mean": self.mean(measure), "queries": self.n_evaluated(measure), "tied": int(tied)}
-                for measure, tied in zip(self.measures, self.tied, strict=True)
+                repr(measure): {
+                    "mean": self.mean(measure), "queries": self.n_evaluated(measure), "tied": int(tied),
+                    "undefined": int(np.count_nonzero(~defined)),
+                }
+                for measure, tied, defined in zip(self.measures, self.tied, self.defined, strict=True)
             },
-        }
+        }  # fmt: skip
+
+    @property
+    def notes(self) -> list[str]:
+        """A line for the queries on which measures are undefined: their number, and how they count."""
+        missing = np.count_nonzero(~self.defined, axis=1)
+        rule, lines = self.convention.no_relevant, []
+        for count in sorted({*missing.tolist()} - {0}):
+            names = [repr(one) for one, own in zip(self.measures, missing, strict=True) if own == count]
+            which = "" if len(names) == len(self.measures) else f"{', '.join(names)}: "
+            lacking = (
+                "relevant document, or no other," if any(name[:3] == "AUC" for name in names) else "relevant document"
+            )
+            fate = "left out" if rule == "skip" else f"counted {rule:g}"
+            lines.append(f"{which}no {lacking} in {count} of {len(self)} queries: {fate}")
+        return lines
 
     def __str__(self) -> str:
         names = [repr(measure) for measure in self.measures]
@@ -352,7 +385,7 @@ class Evaluation(CompactReprMixin):
         lines = [f"{'measure':{width}}     mean  queries  tied    (convention {self.convention.name})"]
         for measure, name, tied in zip(self.measures, names, self.tied, strict=True):
             lines.append(f"{name:{max(width, 7)}}  {self.mean(measure):7.4f}  {self.n_evaluated(measure):7}  {tied:4}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
     def _row(self, measure: str | Measure | None) -> int:
         names = ", ".join(map(repr, self.measures))
@@ -389,6 +422,7 @@ def evaluate(
     Raises DataError for inconsistent arrays, MeasureError if a measure is undefined on all queries.
     """
     rules = convention_named(convention)
+    check_same_index(judged=judged, scores=scores, qid=qid)
     documents = JudgedQueries.read(judged, offsets, query_ids, document_ids, qid, group)
     if not hasattr(judged, "offsets") and qid is None and group is None and offsets is None:
         warn_of_one_query(int(documents.offsets[-1]), stacklevel=2)
@@ -484,9 +518,16 @@ def _evaluated(
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
     tied = _tied(parsed, by_score, rules)
     table = np.array(rows).reshape(len(parsed), len(documents.query_ids))
-    for array in (table, tied):
+    defined = np.array(
+        [measure.with_convention(rules).defined(ranking.relevance, ranking.offsets) for measure in parsed],
+        dtype=np.bool_,
+    ).reshape(table.shape)
+    shown = np.ones(values.size) if documents.pool is None else documents.pool.retrieved
+    query = np.repeat(np.arange(len(documents.query_ids)), np.diff(documents.offsets))
+    lengths = np.bincount(query, weights=shown, minlength=len(documents.query_ids)).astype(np.int64)
+    for array in (table, tied, defined, lengths):
         array.setflags(write=False)
-    return Evaluation(parsed, table, tied, documents.query_ids, rules)
+    return Evaluation(parsed, table, tied, documents.query_ids, rules, defined, lengths)
 
 
 def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention, classes: Ints | None = None) -> Ranking:

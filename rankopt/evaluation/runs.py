@@ -70,6 +70,7 @@ class RunComparison(CompactReprMixin):
                 low, high = self.intervals[name, measure]
                 own = self.comparisons.get((name, measure))
                 row = {"measure": measure, "run": name, "queries": run.n_evaluated(measure), "mean": run.mean(measure)}
+                row["undefined"] = int(np.count_nonzero(~run.defined[run._row(measure)]))
                 row |= {"low": low, "high": high, "difference": None, "difference_low": None, "difference_high": None}
                 row |= {"paired_queries": None, "p": None, "p_holm": None}
                 if own is not None:
@@ -133,7 +134,8 @@ class RunComparison(CompactReprMixin):
                 line += f"  {row['difference']:+10.4f}  [{low:+.4f}, {high:+.4f}]"
                 line += f"  {row['p']:6.4f}  {row['p_holm']:6.4f}"
             lines.append(line.rstrip())
-        return "\n".join([*lines, self.note])
+        notes = dict.fromkeys(note for run in self.runs.values() for note in run.notes)
+        return "\n".join([*lines, self.note, *notes])
 
 
 def compare_runs(

@@ -210,11 +210,11 @@ def write_run(
     /,
     *,
     tag: str = "rankopt",
-    depth: int | None = None,
+    k: int | None = None,
     scores: ScoreColumn = "rank",
     orders: Orders | None = None,
 ) -> None:
-    """Write the ranking by decreasing `given` scores (N,), the first `depth` documents of each query.
+    """Write the ranking by decreasing `given` scores (N,), the first k documents of each query (None: all).
 
     queries: a `Queries`, or anything with offsets, query_ids and document_ids. Equal scores are ordered by document id,
     descending, as in trec_eval. orders: rankings to write instead, as returned by
@@ -223,7 +223,7 @@ def write_run(
     Raises DataError for missing, repeated or blank ids, NaN scores, orders of other documents, and for scores="model"
     if orders are not sorted by the scores, because readers would reorder them.
     """
-    _write(path, run_text(queries, given, tag=tag, depth=depth, scores=scores, orders=orders))
+    _write(path, run_text(queries, given, tag=tag, k=k, scores=scores, orders=orders))
 
 
 def run_text(
@@ -232,7 +232,7 @@ def run_text(
     /,
     *,
     tag: str = "rankopt",
-    depth: int | None = None,
+    k: int | None = None,
     scores: ScoreColumn = "rank",
     orders: Orders | None = None,
 ) -> str:
@@ -247,7 +247,7 @@ def run_text(
     values = values[order]
     word, lines = _word("tag", tag), []
     for name, rows in zip(names, _rows(queries, documents, offsets, values, orders), strict=True):
-        shown = rows[:depth]
+        shown = rows[:k]
         column: list[Any] = values[shown].tolist() if scores == "model" else list(range(len(shown), 0, -1))
         if any(later > earlier for earlier, later in pairwise(column)):
             raise DataError(

@@ -53,7 +53,14 @@ class DirectBoostedRanker(Ranker):
 
     Parameters
     ----------
+    **Model**
+
     measure : of `rankopt.measures`, or its notation.
+    constraints : an `Admissible` for `rank`, `score` and eval_set; training ignores it.
+    normalize : as in `LargeMarginRanker`.
+
+    **Solver**
+
     tree_learner : {"scikit-learn", "lightgbm", "measure"}
         What grows them. "lightgbm" needs ``pip install 'rankopt[boosting]'``. "measure" takes each split from line
         searches on M; it is slow.
@@ -66,14 +73,16 @@ class DirectBoostedRanker(Ranker):
     weight_bounds : smallest and largest weight of a new tree; (0.1, 0.5) in [paper 3].
     n_estimators : int or None
         Trees. None is 100; with eval_set the number that is best for `measure` there, at most 1,000.
-    num_leaves, min_child_samples : leaves of a tree at most, training documents of a leaf at least.
+    num_leaves : leaves of a tree at most.
+    min_child_samples : training documents of a leaf at least.
+    random_state : seed of the packages' choice of bins, for more than 200,000 documents; None is 0.
+
+    **Run**
+
     early_stopping : trees without improvement on eval_set after which growth ends.
     time_limit : seconds after which training ends with a ConvergenceWarning.
     n_jobs : threads; None or -1 uses all cores. The number of threads does not change the model.
-    random_state : seed of the packages' choice of bins, for more than 200,000 documents; None is 0.
     callbacks : functions (step, state) called after each step; one that returns True ends training.
-    constraints : an `Admissible` for `rank`, `score` and eval_set; training ignores it.
-    normalize : as in `LargeMarginRanker`.
 
     Attributes
     ----------

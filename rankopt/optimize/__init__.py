@@ -11,10 +11,19 @@ from rankopt.errors import OptionError
 from rankopt.options import seed_from
 
 if TYPE_CHECKING:
+    from rankopt.optimize.bundle import Bundle as Bundle
+    from rankopt.optimize.bundle import CuttingPlanes as CuttingPlanes
     from rankopt.optimize.concave_convex import Method
+    from rankopt.optimize.frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
     from rankopt.optimize.line_search import LineSearch as LineSearch
+    from rankopt.optimize.subgradient import SteepestSubgradient as SteepestSubgradient
+    from rankopt.optimize.subgradient import StochasticSubgradient as StochasticSubgradient
 
-__all__ = ["METHODS", "PENALTIES", "SEARCHES", "STATES", "LineSearch", "get_method"]
+__all__ = [
+    "METHODS", "PENALTIES", "SEARCHES", "STATES",
+    "BlockFrankWolfe", "Bundle", "CuttingPlanes", "LineSearch", "SteepestSubgradient", "StochasticSubgradient",
+    "get_method",
+]  # fmt: skip
 
 METHODS = {
     "block_frank_wolfe": "rankopt.optimize.frank_wolfe:BlockFrankWolfe",
@@ -47,7 +56,7 @@ numbers, strings, mappings and such dataclasses; a random generator is stored as
 
 
 def __getattr__(name: str) -> Any:
-    return member(__name__, name, SEARCHES)
+    return member(__name__, name, SEARCHES | {path.partition(":")[2]: path for path in METHODS.values()})
 
 
 def get_method(spec: str | Method, random_state: Any = None) -> Method:

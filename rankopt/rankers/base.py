@@ -23,12 +23,15 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
+from rankopt.data.validation import check_same_index
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
+from rankopt.evaluation.evaluation import Evaluation, Measures
 from rankopt.explanations.tightness import Tightness, bounds_at, max_regret_of, of_parts
 from rankopt.fitting import atomic
 from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
+from rankopt.measures.measure import Convention
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.options import COUNT, Rules
 from rankopt.persistence.models import NOTATION
@@ -179,7 +182,8 @@ class Ranker(BaseEstimator):
         """Learn from the features X and the grades y (N,) of the documents.
 
         query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance; a
-        pandas Series is a mapping if its index has the query ids, else an array. All other Series count by position.
+        pandas Series is a mapping if its index has the query ids, else an array. All other Series count by position;
+        a DataError says if their index is that of X in another order.
         attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
         both by rows), or a mapping from name to (N,) values.
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
@@ -243,14 +247,43 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
+        check_same_index(X=X, sample_weight=sample_weight)
         passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = weights_of_rows(passed, sample_weight)
         return self._mean(normalised(self, passed.grouped()), weights, constraints)
 
+    def evaluate(
+        self,
+        X: AnyRows,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+        measures: Measures | None = None,
+        convention: str | Convention = "default",
+    ) -> Evaluation:
+        """Return the values of each query, of which `score` is the mean: the argument of `compare`.
+
+        measures: one or several, by default the measure of the ranker. What a quota costs a ranker is
+
+            compare(ranker.evaluate(test, constraints=rules), ranker.evaluate(test, constraints=Admissible(rules.k)))
+        """
+        check_is_fitted(self)
+        check_queries_named(self, X, qid, group)
+        passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        return self._evaluation(normalised(self, passed.grouped()), constraints, measures, convention)
+
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
-        found = self._deployment(queries, constraints).evaluate(self._scores(queries.features), self.measure)
-        return found.mean(weights=weights)
+        return self._evaluation(queries, constraints).mean(weights=weights)
+
+    def _evaluation(
+        self, queries: Queries, constraints: Any, measures: Any = None, convention: str | Convention = "default"
+    ) -> Evaluation:
+        chosen = self.measure if measures is None else measures
+        return self._deployment(queries, constraints).evaluate(self._scores(queries.features), chosen, convention)
 
     @overload
     def rank(

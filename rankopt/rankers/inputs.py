@@ -15,7 +15,15 @@ from formulations.arrays import check_no_mask, each, is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
 from rankopt.data.tables import FEW_ROWS, USUAL, warn_of_features
-from rankopt.data.validation import as_csr, column_names, in_order_of, lent, named_as, without_query_column
+from rankopt.data.validation import (
+    as_csr,
+    check_same_index,
+    column_names,
+    in_order_of,
+    lent,
+    named_as,
+    without_query_column,
+)
 from rankopt.errors import ColumnWarning, DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
@@ -81,19 +89,16 @@ def without_qid_column(X: Any) -> tuple[Any, list[Hashable] | None]:
 def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     """The (N, d) features of an array, sparse matrix, data frame or `Queries`, in the order of its rows.
 
-    With `reset` the ranker notes number and names of the features; without, it checks them.
+    With `reset` the ranker notes number and names of the features; without, it takes those of `fit` by name.
     """
     if isinstance(X, Queries):
-        if reset:
-            _note(ranker, X)
-        else:
-            _compare(ranker, X)
-        X.check_features()
-        return X.features
+        return _queries_of_fit(ranker, X, reset).features
     features, _ = without_qid_column(X)
-    check_no_mask("X", features, DataError)
     if reset:
         warn_of_features(features)
+    else:
+        features = _without_other_columns(ranker, features)
+    check_no_mask("X", features, DataError)
     if is_sparse(features):
         features = as_csr(features)
     try:
@@ -101,16 +106,16 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     except OverflowError as error:  # a Python integer beyond the range of floats
         raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
     except ValueError as error:
+        first = str(error).splitlines()[0].rstrip(".")
+        if "feature names" in first:  # scikit-learn's check wants another order of columns refused, in its words
+            cure = "Pass X[list(ranker.feature_names_in_)]." if "same order" in str(error) else ""
+            raise DataError(f"{error}{cure}") from None
         entry = None if is_sparse(features) else _bad_entry(features)
         if entry is None:
             raise
-        first = str(error).splitlines()[0].rstrip(".")
-        if "feature names" in first and entry.startswith("'"):  # of a frame with a column of text
-            raise DataError(
-                f"X has {entry}, which is no feature. Leave the column out, or pass read_table(X)."
-            ) from None
         raise DataError(
-            f"{first}: X has {entry}. Impute it, encode text as numbers, or leave the column out."
+            f"{first}: X has {entry}. Impute it, as in X.fillna(X.median()) or by SimpleImputer in a Pipeline that "
+            "keeps the column qid, encode text as numbers, or leave the column out."
         ) from None
 
 
@@ -185,17 +190,18 @@ def as_queries(
                 f"{' and '.join(twice)} cannot be passed with a Queries, which has its own; "
                 f"leave out {' and '.join(twice)}, or pass its features instead of the Queries."
             )
-        read_features(ranker, X, reset=reset)
-        if labels and X.relevance is None:
+        queries = _queries_of_fit(ranker, X, reset)
+        if labels and queries.relevance is None:
             raise DataError(
                 f"{type(ranker).__name__} requires y to be passed, but the target y is None: these Queries have no "
                 "relevance; read them with their grades, as in read_table(file, relevance='grade')."
             )
-        return X
+        return queries
     if labels and y is None:
         raise DataError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None; pass the grades of the rows."
         )
+    check_same_index(X=X, y=y, qid=qid, attributes=attributes)
     _, column = without_qid_column(X)
     ways = {"qid=": qid, "group=": group, f"the column {without_query_column(X)[1]!r} of X": column}
     used = [name for name, value in ways.items() if value is not None]
@@ -339,18 +345,39 @@ def _note(ranker: Fitted, queries: Queries) -> None:
         del ranker.feature_names_in_
 
 
-def _compare(ranker: Fitted, queries: Queries) -> None:
-    if queries.n_features != ranker.n_features_in_:
-        raise DataError(
-            f"X has {queries.n_features} features, but {type(ranker).__name__} is expecting "
-            f"{ranker.n_features_in_} features as input; pass the features of fit."
-        )
-    fitted = getattr(ranker, "feature_names_in_", None)
-    if fitted is None or queries.feature_names is None:
-        return
-    for j, (old, new) in enumerate(zip(fitted, queries.feature_names, strict=True)):
-        if old != new:
-            raise DataError(f"Feature {j} is {new!r} but was {old!r} in fit; pass the features in the order of fit.")
+def _queries_of_fit(ranker: Fitted, queries: Queries, reset: bool) -> Queries:
+    """The queries with the features of `fit`, by name where both have names; with `reset` they are noted. DataError for
+    missing ones."""
+    if reset:
+        _note(ranker, queries)
+    queries.check_features()
+    fitted, names = getattr(ranker, "feature_names_in_", None), queries.feature_names
+    if fitted is None or names is None:
+        if queries.n_features != ranker.n_features_in_:
+            raise DataError(
+                f"X has {queries.n_features} features, but {type(ranker).__name__} is expecting "
+                f"{ranker.n_features_in_} features as input; pass the features of fit."
+            )
+        return queries
+    if names == tuple(fitted):
+        return queries
+    column = {name: j for j, name in enumerate(names)}
+    twice = [name for name in fitted if names.count(name) > 1]
+    if twice:
+        raise DataError(f"X has several features {twice[0]!r}, in another order than in fit; rename all but one.")
+    missing = [name for name in fitted if name not in column]
+    if missing:
+        raise DataError(f"X lacks the features {', '.join(missing[:12])} of fit; it has {', '.join(names[:12])}.")
+    return queries.replace(features=queries.features[:, [column[name] for name in fitted]], feature_names=tuple(fitted))
+
+
+def _without_other_columns(ranker: Fitted, X: Any) -> Any:
+    """A frame without the columns that `fit` did not have, if it has all that it had; anything else as it is."""
+    names, fitted = column_names(X), {*getattr(ranker, "feature_names_in_", ())}
+    chosen = [name for name in names or () if name in fitted]
+    if names is None or len(chosen) == len(names) or not fitted or {*chosen} < fitted:
+        return X
+    return X.select(chosen) if hasattr(X, "column_names") else X[chosen]
 
 
 Floats = NDArray[np.float64]

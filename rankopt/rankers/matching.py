@@ -272,6 +272,9 @@ class MatchingRanker(OptimizedRanker):
             raise DataError("score has no query in which a document belongs in a slot; check y (0 belongs nowhere)")
         return float(np.average(found[counted], weights=weights[counted]))
 
+    def _evaluation(self, queries: Queries, constraints: Any, *_: Any) -> Any:
+        raise OptionError("evaluate is not supported because slots are matched, not ranked; use score")
+
     @overload
     def rank(
         self,

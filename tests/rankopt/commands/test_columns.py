@@ -9,6 +9,8 @@ from problems.command import called
 
 from rankopt.cli import COMMANDS
 from rankopt.data import read_table
+from rankopt.errors import ColumnWarning
+from rankopt.measures import evaluate, read_qrels
 from rankopt.rankers import RegressionRanker, load_model
 from rankopt.ratings import Ratings, leave_out_split, load_ratings_sample
 
@@ -60,6 +62,50 @@ def test_a_model_is_that_of_the_named_columns(folder, tmp_path):
     np.testing.assert_allclose(model.coef_, load_model(folder / "m").coef_, rtol=1e-12)
 
 
+def test_a_model_reads_its_features_only(folder, tmp_path):
+    frame = pd.read_parquet(folder / "t.parquet")
+    more = frame[frame.columns[::-1]].assign(gap=np.where(frame.a > 0, np.nan, 1.0), day=pd.Timestamp(0))
+    more.assign(clicks=np.nan).to_parquet(tmp_path / "more.parquet")
+    words = ("--qid", "search", "--document", "page", "--output", "-")
+    done = called("predict", folder / "m", tmp_path / "more.parquet", *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == called("predict", folder / "m", folder / "t.parquet", *words).stdout
+    more.assign(a=more.gap).to_parquet(tmp_path / "hole.parquet")
+    done = called("predict", folder / "m", tmp_path / "hole.parquet", *words)
+    assert done.returncode == 3
+    assert "column 'a'" in done.stderr
+    assert "fill them in the file, or leave these rows out, or drop columns: --drop a" in done.stderr
+    more.assign(a=np.where(frame.index == 2, np.inf, frame.a)).to_parquet(tmp_path / "inf.parquet")
+    done = called("predict", folder / "m", tmp_path / "inf.parquet", *words)
+    assert "('a') is inf" in done.stderr
+    assert "--drop COLUMN" in done.stderr
+    site = frame.assign(site=np.where(frame.a > 0, None, "s"), page=np.where(frame.index == 3, None, frame.page))
+    with pytest.warns(ColumnWarning, match="lack values and are no attributes.*: page, site"):
+        assert read_table(site, qid="search", relevance="clicks", features=["a"]).attributes == {}
+
+
+def test_the_grades_of_a_table_are_written_as_qrels(folder, tmp_path):
+    frame = pd.read_parquet(folder / "t.parquet")
+    done = called("convert", folder / "t.parquet", "--qrels", tmp_path / "qrels", *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    found, rows = read_qrels(tmp_path / "qrels"), frame.astype({"search": str}).itertuples()
+    codes = np.repeat(found.query_ids, np.diff(found.offsets))
+    written = {*zip(codes.tolist(), found.document_ids, found.relevance.tolist(), strict=True)}
+    assert written == {(row.search, row.page, float(row.clicks)) for row in rows}
+    called("rank", folder / "m", folder / "t.parquet", "--format", "trec", "--output", tmp_path / "run", *OPTIONS)
+    done = called("evaluate", "--qrels", tmp_path / "qrels", tmp_path / "run", "--measure", "AP", "--json")
+    model = load_model(folder / "m")
+    read = read_table(frame, qid="search", relevance="clicks", document="page", features=["a", "b"])
+    assert json.loads(done.stdout)["rows"][0]["mean"] == pytest.approx(evaluate(read, model.predict(read), "AP").mean())
+    no_ids = called(
+        "convert", folder / "t.parquet", "--qrels", tmp_path / "q", "--qid", "search", "--relevance", "clicks"
+    )
+    assert no_ids.returncode == 3
+    assert "name their column: --document page" in no_ids.stderr
+    both = called("convert", folder / "t.parquet", "--qrels", tmp_path / "q", "--output", tmp_path / "o")
+    assert "--qrels writes no folder; leave out --output" in " ".join(both.stderr.split())
+
+
 def test_a_resumed_training_reads_the_same_columns(folder, tmp_path):
     words = ("train", folder / "t.parquet", "--model", tmp_path / "m", "--lam", "0.1", "--checkpoint", tmp_path / "c")
     assert called(*words, *OPTIONS, "--max-iter", "1").returncode == 0
@@ -89,7 +135,13 @@ def test_errors_name_options(folder, tmp_path, words, message):
 
 @pytest.mark.parametrize(
     ("words", "suggestion"),
-    [(("trian",), "'train'"), (("version",), "'--version'"), (("train", "x", "--modle", "m"), "'--model'")],
+    [
+        (("trian",), "'train'"),
+        (("version",), "'--version'"),
+        (("train", "x", "--modle", "m"), "'--model'"),
+        (("train", "x", "--w0", "ridge"), "'--init'"),
+        (("cofi", "--hold-out", "5"), "'--test-per-user'"),
+    ],
 )
 def test_misspelt_commands_and_options_are_corrected(words, suggestion):
     done = called(*words)
@@ -107,6 +159,22 @@ def test_help_begins_with_a_sentence_and_an_example(command):
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == [group for group in ("Data", "Model", "Solver", "Run") if group in headings]
     assert headings
+
+
+@pytest.mark.parametrize(
+    ("words", "group", "own"),
+    [
+        (("train",), "Data", ("TRAIN", "--qid")),
+        (("cofi",), "Data", ("[TRAIN]",)),
+        (("rank",), "Model", ("MODEL", "--k")),
+        (("train", "--ranker", "direct"), "Solver", ("--powell", "--n-random-directions")),
+        (("train", "--ranker", "direct-trees"), "Solver", ("--num-leaves", "--random-state")),
+        (("train", "--ranker", "direct-trees"), "Run", ("--time-limit", "--n-jobs")),
+    ],
+)
+def test_help_lists_options_in_their_group(words, group, own):
+    section = called(*words, "-h").stdout.partition(f"\n{group}:\n")[2].partition("\n\n")[0]
+    assert {*own} <= {line.split()[0] for line in section.splitlines()}
 
 
 @pytest.fixture(scope="module")

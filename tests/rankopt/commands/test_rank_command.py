@@ -107,9 +107,18 @@ def test_evaluate_measures_the_lists_of_rank(files, tmp_path):
     quotas = free.score(queries, constraints=rules), under.score(queries, constraints=rules)
     assert values("--k", "3", "--at-most", "1:site") == pytest.approx([quotas[0], quotas[1], quotas[0]])
     assert plain != quotas[0]
+    done = CliRunner().invoke(rankopt, [*words, "--k", "3", "--at-most", "1:site"])
+    cost = {one["run"]: one for one in json.loads(done.stdout)["constraints"]}
+    assert cost.keys() == {*paths}
+    best = free.score(queries, constraints=Admissible(3))
+    assert [cost[paths[0]][name] for name in ("mean_a", "mean_b")] == pytest.approx([quotas[0], best])
+    done = CliRunner().invoke(rankopt, [*(one for one in words if one != "--json"), "--k", "3", "--at-most", "1:site"])
+    assert f"{quotas[0] - best:+.4f}" in done.stdout.partition("constraints against none")[2]
     missing = CliRunner().invoke(rankopt, ["evaluate", str(files / "data.txt"), "--model", paths[1]])
     assert missing.exit_code == 2
     assert "give --attributes FILE" in missing.output
+    near = run(files, "--attributes", files / "a.csv", "--k", 2, "--at-most", "1:sites")
+    assert "no attribute 'sites' is known; did you mean 'site'?" in " ".join(near.output.split())
     alone = CliRunner().invoke(rankopt, [*words, "--k", "3"])
     assert "add --at-most" in alone.output
 

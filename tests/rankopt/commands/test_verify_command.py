@@ -126,6 +126,8 @@ def test_the_exit_code_is_of_the_set_whatever_objective_the_file_has(tmp_path):
     alone, scored = json.loads(alone.output), json.loads(scored.output)
     assert (alone["verdict"], scored["verdict"]) == ("witness", "witness")
     assert "objective" not in alone
+    assert "advice" in alone
+    assert "advice" not in scored  # the objective needs no change
     assert (scored["objective"]["verdict"], scored["objective"]["kind"]) == ("proof", "prefix groups")
     assert scored["optimum"]["integral"] is True
     page = tmp_path / "page.html"

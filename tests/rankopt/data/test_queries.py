@@ -236,7 +236,7 @@ def test_unjudged_documents_get_a_grade_or_go():
 
 def test_a_data_frame_names_its_features():
     frame = pd.DataFrame({"bm25": [1.0, 2.0], "length": [3, 4]}, index=[7, 5])
-    queries = Queries.from_arrays(frame, pd.Series([0, 1], index=[5, 7]), qid=pd.Series(["b", "a"], index=[9, 9]))
+    queries = Queries.from_arrays(frame, pd.Series([0, 1], index=[5, 8]), qid=pd.Series(["b", "a"], index=[9, 9]))
     assert queries.feature_names == ("bm25", "length")
     assert_array_equal(queries.features, [[1, 3], [2, 4]])
     assert_array_equal(queries.relevance, [0, 1])

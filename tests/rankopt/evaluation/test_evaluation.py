@@ -214,6 +214,28 @@ def test_queries_and_arrays_give_the_same():
         evaluate(queries.replace(relevance=None), scores, ALL)
 
 
+@pytest.mark.parametrize(
+    ("convention", "fate"), [("default", "left out"), ("trec", "counted 0"), ("xgboost", "counted 1")]
+)
+def test_queries_without_relevant_documents_are_counted(convention, fate):
+    relevance, scores, offsets = sample(queries=12, grades=2, empty=0.5)
+    ids = [f"d{row}" for row in range(len(relevance))]
+    found = evaluate(relevance, scores, [nDCG, P @ 1], offsets=offsets, document_ids=ids, convention=convention)
+    lists = [relevance[a:b] for a, b in pairwise(offsets)]
+    assert found.defined.tolist() == [[own.max() > 0 for own in lists], [True] * 12]
+    assert found.lengths.tolist() == [own.size for own in lists]
+    empty = sum(own.max() == 0 for own in lists)
+    assert 0 < empty < 12
+    assert str(found).splitlines()[-1] == f"nDCG: no relevant document in {empty} of 12 queries: {fate}"
+    other = evaluate(relevance, -scores, nDCG, offsets=offsets, document_ids=ids, convention=convention)
+    compared = compare(found.select([nDCG]), other)
+    assert str(compared).splitlines()[-1] == f"no relevant document in {empty} of 12 queries: {fate}"
+    assert compared.queries == (12 - empty if fate == "left out" else 12)
+    chosen = [query for query, own in enumerate(lists) if own.max() == 0]
+    assert found.for_queries([0, *chosen]).defined[0].sum() == (0 not in chosen)
+    assert not found.select([P @ 1]).notes
+
+
 def test_an_evaluation_prints_a_table_and_is_plain_data():
     relevance, scores, offsets = np.array([1.0, 0, 0]), np.array([1.0, 2, 2]), [0, 2, 3]
     found = evaluate(relevance, scores, ["nDCG@10", AP], offsets=offsets, query_ids=["a", "b"])
@@ -221,8 +243,9 @@ def test_an_evaluation_prints_a_table_and_is_plain_data():
         "measure     mean  queries  tied    (convention default)",
         "nDCG@10   0.6309        1     0",
         "AP        0.5000        1     0",
+        "no relevant document in 1 of 2 queries: left out",
     ]
-    assert found.as_dict()["measures"]["AP"] == {"mean": 0.5, "queries": 1, "tied": 0}
+    assert found.as_dict()["measures"]["AP"] == {"mean": 0.5, "queries": 1, "tied": 0, "undefined": 1}
     assert found.as_dict()["queries"] == len(found) == 2
     assert found["map"].tolist()[0] == 0.5
     with pytest.raises(MeasureError, match="was not evaluated"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.errors import DataError, ListLengthWarning, MeasureError, OptionError
 from rankopt.evaluation.comparison import signed_rank_p
 from rankopt.evaluation.evaluation import interval_of
 from rankopt.evaluation.export import latex_text
@@ -65,8 +65,8 @@ def test_qrels_are_written_and_read_back(tmp_path, name):
     assert qrels.query_ids == ("q2", "1")
 
 
-def test_depth_keeps_the_first_documents(tmp_path):
-    write_run(tmp_path / "run", QUERIES, SCORES, depth=1)
+def test_k_keeps_the_first_documents(tmp_path):
+    write_run(tmp_path / "run", QUERIES, SCORES, k=1)
     assert read_run(tmp_path / "run").document_ids == ("c", "d")
 
 
@@ -471,6 +471,29 @@ def test_runs_of_different_queries_are_tested_on_those_that_both_have():
         compare_runs({"a": runs["a"], "b": runs["b"].for_queries([3])})
     with pytest.raises(DataError, match="pass evaluations"):
         compare_runs({})
+
+
+def test_short_lists_are_not_compared_with_long_ones_in_silence(tmp_path):
+    rng = np.random.default_rng(0)
+    queries = SimpleNamespace(
+        relevance=rng.integers(0, 3, 180).astype(float), offsets=np.arange(0, 181, 30),
+        query_ids=tuple("abcdef"), document_ids=tuple(f"d{i % 30}" for i in range(180)),
+    )  # fmt: skip
+    write_qrels(tmp_path / "qrels", queries)
+    found = {}
+    for k in (10, 20, 19):
+        write_run(tmp_path / "run", queries, rng.normal(size=180), k=k)
+        found[k] = evaluate(*join(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run")), ["nDCG@10", "AP", "P@5"])
+    assert found[20].lengths.tolist() == [20] * 6
+    for measure in ("nDCG@10", "P@5"):
+        compare(found[10], found[20], measure=measure)
+    for one, other in ((10, 20), (20, 10)):
+        with pytest.warns(
+            ListLengthWarning, match="lists of 10 documents are compared with longer ones in 6 of 6 .* AP"
+        ):
+            compare(found[one], found[other], measure=["AP", "P@5"])
+    with pytest.warns(ListLengthWarning, match="by AP, which counts what follows; cut all lists to 19"):
+        compare_runs({"short": found[19], "long": found[20]})
 
 
 def test_one_test_is_one():

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations import SolverError
 from formulations.registry import load
+from rankopt import optimize
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.errors import MasterProblemError, TrainingInterruptedWarning
@@ -74,6 +75,13 @@ def test_the_seed_alone_moves_what_is_drawn(method):
     assert all(found.seed != 0 for found in drawn)
     with pytest.raises(ValueError, match="random_state"):
         ranker_of("convex", method=method, random_state=-1).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_is_a_class_of_the_package(method):
+    name = METHODS[method].partition(":")[2]
+    assert name in optimize.__all__
+    assert getattr(optimize, name)() == get_method(method)
 
 
 def test_certificates_on_request_leave_the_steps_as_they_are():

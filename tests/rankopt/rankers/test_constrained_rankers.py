@@ -15,7 +15,7 @@ from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import BOUNDS
-from rankopt.measures import evaluate, join, read_qrels, read_run
+from rankopt.measures import compare, evaluate, join, read_qrels, read_run
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker, load_model
 
@@ -94,6 +94,24 @@ def test_score_is_the_measure_of_the_list_that_is_shown_as_a_run_that_lacks_the_
     assert score == pytest.approx(expected.mean())
     free = own.score(features, grades, qid=qid, attributes=attributes, constraints=Admissible(8))
     assert (score == free) == (measure == "RR")  # the first document is that without constraints
+
+
+def test_what_constraints_cost_is_a_paired_difference_over_queries(data):
+    features, grades, qid, attributes = data[:4]
+    ranker = RegressionRanker(measure="nDCG@4").fit(features, grades, qid=qid)
+    rows = {"qid": qid, "attributes": attributes}
+    found, free = (ranker.evaluate(features, grades, **rows, constraints=one) for one in (SITES, Admissible(4)))
+    assert found.mean() == ranker.score(features, grades, **rows, constraints=SITES)
+    cost = compare(found, free)
+    for query in set(qid.tolist()):
+        own = qid == query
+        rest = {"attributes": {name: np.asarray(values)[own] for name, values in attributes.items()}}
+        alone = ranker.score(features[own], grades[own], qid=qid[own], **rest, constraints=SITES)
+        assert found.for_queries([query])["nDCG@4"][0] == pytest.approx(alone)
+    assert cost.difference == pytest.approx(found.mean() - free.mean())
+    assert cost.interval[0] < cost.difference < cost.interval[1]
+    exact = ranker.evaluate(features, grades, **rows, constraints=SITES, measures=["nDCG@4", "P@3"])
+    assert_array_equal(exact["nDCG@4"], found["nDCG@4"])
 
 
 def test_more_documents_than_the_constraints_rank_are_refused(data):

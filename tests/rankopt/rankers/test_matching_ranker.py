@@ -217,3 +217,5 @@ def test_what_cannot_be_matched_is_refused(made):
         ranker.explain(features[0], features[1], slot=4)
     with pytest.raises(OptionError, match="slots are matched, not ranked"):
         ranker.rank(features, qid, constraints=3)
+    with pytest.raises(OptionError, match="use score"):
+        ranker.evaluate(features, slot, qid=qid)

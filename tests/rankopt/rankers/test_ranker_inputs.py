@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems.rated import tastes
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency
 
 from rankopt.data import Queries
 from rankopt.errors import DataError, MissingQueryIdsWarning
@@ -108,12 +109,59 @@ def test_names_of_features_are_kept_and_compared(rows):
         ranker.predict(frame.rename(columns={"citas": "cites"}))
     queries = Queries.from_arrays(features, grades, qid=qid, feature_names=NAMES)
     assert RegressionRanker().fit(queries).feature_names_in_.tolist() == NAMES
-    with pytest.raises(DataError, match="Feature 4 is 'BM25' but was 'bm25'"):
+    with pytest.raises(DataError, match="X lacks the features bm25 of fit; it has année"):
         ranker.predict(queries.replace(feature_names=[*NAMES[:4], "BM25", "age"]))
     ranker.fit(queries.replace(feature_names=None))
     assert not hasattr(ranker, "feature_names_in_")
     with pytest.raises(DataError, match="X has 6 features, but RegressionRanker is expecting 2"):
         RegressionRanker().fit(features[:, :2], grades).predict(queries)
+
+
+def test_features_are_picked_by_name(rows):
+    features, grades, qid = rows
+    frame = pd.DataFrame(features, columns=NAMES).assign(qid=qid)
+    ranker = RegressionRanker(normalize="zscore").fit(frame, grades)
+    more = frame.assign(relevance=grades, docid=[f"d{i}" for i in range(N)], empty=np.nan, day=pd.Timestamp(0))
+    assert_array_equal(ranker.predict(more), ranker.predict(frame))
+    assert ranker.score(more, grades) == ranker.score(frame, grades)
+    for query, ranked in ranker.rank(more, k=3).items():
+        assert_array_equal(ranked, ranker.rank(frame, k=3)[query])
+    with pytest.raises(ValueError, match=r"(?s)now missing:\n- bm25.*"):
+        ranker.predict(more.drop(columns="bm25"))
+    reversed_names = more[[*NAMES[::-1], "qid"]]
+    with pytest.raises(ValueError, match=r"(?s)same order as they were in fit.*Pass X\[list\("):  # scikit-learn's rule
+        ranker.predict(reversed_names)
+    assert_array_equal(ranker.predict(reversed_names[list(ranker.feature_names_in_)], qid=qid), ranker.predict(frame))
+    check_dataframe_column_names_consistency("RegressionRanker", RegressionRanker())
+    queries = Queries.from_arrays(reversed_names.assign(other=1.0), grades)
+    assert_array_equal(ranker.predict(queries), ranker.predict(frame))
+    assert ranker.score(queries) == ranker.score(frame, grades)
+    with pytest.raises(DataError, match="several features 'age'"):
+        ranker.predict(queries.replace(feature_names=[*NAMES[::-1], "age"]))
+
+
+def test_a_series_in_another_order_than_its_rows_is_refused(rows):
+    features, grades, qid = rows
+    table = pd.DataFrame(features, columns=NAMES).assign(qid=qid, y=grades).sample(frac=1, random_state=0)
+    frame, y, q = table[NAMES], table.y, table.qid
+    ranker = RegressionRanker().fit(frame, y, qid=q)
+    assert_array_equal(RegressionRanker().fit(frame, y.to_numpy(), qid=list(q)).coef_, ranker.coef_)
+    assert_array_equal(RegressionRanker().fit(frame, y.sort_index().loc[frame.index], qid=q).coef_, ranker.coef_)
+    ids = frame.assign(qid=q)
+    for call in (
+        lambda: RegressionRanker().fit(frame, y.sort_index(), qid=q),
+        lambda: RegressionRanker().fit(ids, y.sort_index()),
+        lambda: RegressionRanker().fit(frame, y, qid=q, eval_set=(frame, y.sort_index()), eval_qid=q),
+        lambda: ranker.score(frame, y, qid=q.sort_index()),
+        lambda: ranker.score(frame, y, qid=q, sample_weight=(y * 0 + 1).sort_index()),
+        lambda: ranker.rank(frame, q, attributes=table[["qid"]].sort_index()),
+        lambda: evaluate(y, ranker.predict(frame), "nDCG", qid=q.sort_index()),
+        lambda: Queries.from_arrays(frame, y.sort_index(), qid=q),
+    ):
+        with pytest.raises(
+            DataError, match=r"in another order, but rows count by position; pass \w+\.loc\[\w+\.index\]"
+        ):
+            call()
 
 
 def test_weights_by_name_by_place_and_as_series_are_the_same(rows):
