@@ -20,6 +20,7 @@ SUITES = {
     "trees": "trees on the bound next to LightGBM and XGBoost",
     "ratings": "collaborative rankers on MovieLens: accuracy, seconds, memory, bounds, quotas",
     "sets": "training and ranking under constraints, limits and their prices, versions of a solver",
+    "solvers": "what `solve` costs beside the bare libraries, and what warm starts save",
     "faults": "fuzzed files, arrays, models and proofs; killed runs; comparison with enumeration",
 }
 

@@ -56,10 +56,11 @@ AUTOMATIC = {
 """For each problem class the solvers that "auto" tries, cheapest first."""
 
 
-SLOW = {"cvxpy:DAQP": 100, "cp_sat": 50_000}
+SLOW = {"cvxpy:DAQP": 100, "cvxpy:OSQP": 20_000, "cvxpy:SCS": 20_000, "cp_sat": 50_000}
 """Variables up to which `compatible_solvers` lists a solver for a problem restated as a linear program. DAQP is a dense
 solver of quadratic programs: for an assignment of 144 cells it takes 1.7 s, Clarabel .03 s; one of 256 it reports
-infeasible. CP-SAT, for problems that are not stated with integers, takes 3 s for an assignment of 40,000 cells."""
+infeasible. OSQP takes 8 s for a ranking with ties of 10,000 cells; OSQP and SCS over 100 s for one of 90,000. CP-SAT,
+for problems that are not stated with integers, takes 3 s for an assignment of 40,000 cells."""
 
 
 def as_solver(solver: Solver | str) -> Solver:
