@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CHEAPEST = {
     "accuracy": "few_queries", "argmax": "thousand", "training": "step", "criteria": "strength",
-    "direct": "line_search", "trees": "rounds", "ratings": "growth", "sets": "prefixes", "solvers": "overhead", "faults": "statements",
+    "direct": "line_search", "trees": "rounds", "ratings": "growth", "sets": "prefixes",
+    "solvers": "overhead", "faults": "statements",
 }  # fmt: skip
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
 COMMAND = re.compile(r"python -m\s+benchmarks (\w+)(?: (\w+))?")

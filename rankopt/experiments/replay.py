@@ -290,7 +290,14 @@ class Replay:
         except (InfeasibleError, UnboundedError) as error:
             status, took = Outcome.FAILED if entry.known else Outcome.NO_OPTIMUM, perf_counter() - began
             row = replace(
-                blank, status=status, message=str(error), seconds=took, seconds_total=took, repeats=1, times=(took,)
+                blank,
+                status=status,
+                reported_status="INFEASIBLE" if isinstance(error, InfeasibleError) else "UNBOUNDED",
+                message=str(error),
+                seconds=took,
+                seconds_total=took,
+                repeats=1,
+                times=(took,),
             )
         except (MemoryError, FormulationError) as error:
             row = replace(blank, **fault(error))

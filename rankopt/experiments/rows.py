@@ -98,7 +98,7 @@ class BenchmarkRow(CompactReprMixin):
     bound: float | None = None
     """The proven bound on the optimum."""
     reported_status: str | None = None
-    """What the solver itself claims of its answer: OPTIMAL or TIME_LIMIT."""
+    """What the solver itself claims: OPTIMAL, TIME_LIMIT, INFEASIBLE or UNBOUNDED."""
     reported_bound: float | None = None
     """The bound that the solver itself claims, not proven."""
     scale: float | None = None
@@ -171,9 +171,11 @@ class BenchmarkRow(CompactReprMixin):
     @property
     def verdict(self) -> str:
         """The outcome in words; "optimal (claimed)" if the solver calls a verified answer optimal that is not proved
-        to be."""
+        to be; "infeasible (claimed)" likewise."""
         if self.status in (Outcome.UNBEATEN, Outcome.INEXACT) and self.reported_status == "OPTIMAL":
             return "optimal (claimed)"
+        if self.status is Outcome.NO_OPTIMUM and self.reported_status:
+            return f"{self.reported_status.lower()} (claimed)"
         return self.status.words
 
     def as_line(self) -> str:
