@@ -18,17 +18,19 @@ from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Ints
 from formulations.errors import CertificateError
-from formulations.integrality.determinant import determinant, entries_of, rank
+from formulations.integrality.determinant import determinant, entries_of, pivoted, rank
 from formulations.integrality.evidence import (
     Colouring,
     Families,
     Part,
     Parts,
+    Pivot,
     PrefixGroups,
     Proof,
     Removal,
     RowOrder,
     Signings,
+    ThreeSum,
     Tree,
     TwoSum,
     Undecided,
@@ -274,8 +276,8 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
     if isinstance(evidence, Parts):
         kinds = _confirm_parts(matrix, evidence)
         kind = max(kinds, key=HARDNESS.index, default=HARDNESS[0])
-    elif isinstance(evidence, TwoSum):
-        kind = max(_confirm_two_sum(matrix, evidence), key=HARDNESS.index)
+    elif isinstance(evidence, TwoSum | ThreeSum | Pivot):
+        kind = max(SUMS[type(evidence)](matrix, evidence), key=HARDNESS.index)
     else:
         record(evidence, tuple(CHECKS), "the evidence of a proof")
         kind, check = next(entry for form, entry in CHECKS.items() if isinstance(evidence, form))
@@ -323,9 +325,7 @@ def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:
 
 def _confirm_two_sum(matrix: csr_array, evidence: TwoSum) -> list[str]:
     height, width = matrix.shape
-    if height * width > MOST_CELLS:
-        raise CertificateError(f"a 2-sum of {height} × {width} entries is too large to be checked")
-    dense = matrix.toarray()
+    dense = _written_out(matrix, "a 2-sum")
     own = indices(evidence.columns, width, "the columns of a 2-sum")
     first = np.isin(np.arange(height), indices(evidence.rows, height, "the rows of a 2-sum"))
     left = np.isin(np.arange(width), own)
@@ -344,6 +344,56 @@ def _confirm_two_sum(matrix: csr_array, evidence: TwoSum) -> list[str]:
         _confirm_proof(csr_array(matrix[np.flatnonzero(rows)][:, np.flatnonzero(columns)]), proof)
         for rows, columns, proof in ((first, left, evidence.first), (second, right, evidence.second))
     ]
+
+
+def three_sum_parts(matrix: Any, rows: Any, columns: Any, sign: int) -> tuple[Any, Any]:
+    """The two matrices whose 3-sum the matrix is, by these rows and columns of the first one."""
+    corners, outer = [], (~rows, ~columns)
+    for side, other in ((rows, outer[1]), (outer[0], columns)):
+        corner = matrix[np.ix_(side, other)]
+        if not corner.any():
+            raise CertificateError("the parts of a 3-sum meet in a corner without entries")
+        row, column = np.argwhere(corner)[0]
+        along, across = corner[row], corner[:, column] * corner[row, column]
+        if (corner != np.outer(across, along)).any():
+            raise CertificateError("the parts of a 3-sum meet in a corner that is no product of a column and a row")
+        corners.append((across[:, None], along[None]))
+    (a, b), (d, c) = corners
+    one, none = np.array([[sign]], dtype=np.int8), np.zeros((1, 1), dtype=np.int8)
+    first = np.block([[matrix[np.ix_(rows, columns)], a, a], [c, none, one]])
+    second = np.block([[one, none, b], [d, d, matrix[np.ix_(*outer)]]])
+    return first, second
+
+
+def _confirm_three_sum(matrix: csr_array, evidence: ThreeSum) -> list[str]:
+    rows, columns = (
+        np.isin(np.arange(size), indices(named, size, f"the {kind}s of a 3-sum"))
+        for named, size, kind in zip((evidence.rows, evidence.columns), matrix.shape, ("row", "column"), strict=True)
+    )
+    if not is_integer(evidence.sign) or evidence.sign not in (1, -1):
+        raise CertificateError(f"the sign of a 3-sum is {evidence.sign!r}, neither 1 nor -1")
+    parts = three_sum_parts(_written_out(matrix, "a 3-sum"), rows, columns, evidence.sign)
+    proofs = evidence.first, evidence.second
+    return [_confirm_proof(csr_array(part), proof) for part, proof in zip(parts, proofs, strict=True)]
+
+
+def _confirm_pivot(matrix: csr_array, evidence: Pivot) -> list[str]:
+    dense = _written_out(matrix, "a pivot")
+    row, column = (
+        one_of(line, size, f"the {kind} of a pivot")
+        for line, size, kind in zip((evidence.row, evidence.column), matrix.shape, ("row", "column"), strict=True)
+    )
+    if not dense[row, column]:
+        raise CertificateError("a pivot needs an entry other than 0")
+    return [_confirm_proof(csr_array(pivoted(dense, row, column)), evidence.proof)]
+
+
+def _written_out(matrix: csr_array, what: str) -> Any:
+    """A matrix of entries -1, 0 and 1 with all its zeros."""
+    height, width = matrix.shape
+    if height * width > MOST_CELLS:
+        raise CertificateError(f"{what} of {height} × {width} entries is too large to be checked")
+    return matrix.toarray().astype(np.int8)
 
 
 def _confirm_removal(matrix: csr_array, held: list[Any], removal: Removal) -> None:
@@ -451,6 +501,8 @@ def _two_values(values: Any, rows: int, name: str) -> Ints:
         raise CertificateError(f"each row needs a {name}, 0 or 1")
     return labels
 
+
+SUMS: dict[type, Any] = {TwoSum: _confirm_two_sum, ThreeSum: _confirm_three_sum, Pivot: _confirm_pivot}
 
 CHECKS: dict[type, tuple[str, Any]] = {
     Colouring: ("bipartite", _colouring),

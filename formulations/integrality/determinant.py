@@ -15,6 +15,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 Number: TypeAlias = int | Fraction
@@ -45,6 +46,14 @@ def determinant(entries: Entries, size: int) -> Number:
 def rank(entries: Entries) -> int:
     """The rank of a matrix with these entries."""
     return sum(1 for _ in _pivots(entries))
+
+
+def pivoted(matrix: NDArray[np.int8], row: int, column: int) -> NDArray[np.int8]:
+    """The matrix after a pivot on an entry ±1, up to the signs of that row and column: equally totally unimodular."""
+    pivot = matrix[row, column]
+    result: NDArray[np.int8] = matrix - pivot * np.outer(matrix[:, column], matrix[row])
+    result[row], result[:, column], result[row, column] = matrix[row], matrix[:, column], -pivot
+    return result
 
 
 def _pivots(entries: Entries) -> Iterator[tuple[int, int, Number]]:

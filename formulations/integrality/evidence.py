@@ -105,6 +105,28 @@ class TwoSum(CompactReprMixin):
 
 
 @dataclass(frozen=True, eq=False)
+class ThreeSum(CompactReprMixin):
+    """Rows R₁ and columns C₁ such that R₁ × all other columns is a product a b, and all other rows × C₁ a product d c;
+    b and c are the first rows there that are not 0. Proofs of [A a a; c 0 ε] and [ε 0 b; d d B], where ε = `sign`, A is
+    R₁ × C₁, B all other rows × all other columns, in the order of the matrix [Seymour, 1980; Schrijver, 19.4]."""
+
+    rows: Ints
+    columns: Ints
+    sign: int
+    first: Proof
+    second: Proof
+
+
+@dataclass(frozen=True, eq=False)
+class Pivot(CompactReprMixin):
+    """A proof of the matrix after a pivot on the entry (row, column), which is equivalent."""
+
+    row: int
+    column: int
+    proof: Proof
+
+
+@dataclass(frozen=True, eq=False)
 class PrefixGroups(CompactReprMixin):
     """Evidence for a linear program over `positions` × n cells in C order with its objective: rows limit disjoint
     groups on prefixes of the positions (`group`: the group of each document). In `order`, group by group, the profit of
@@ -116,7 +138,9 @@ class PrefixGroups(CompactReprMixin):
     order: Ints
 
 
-Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts | TwoSum | PrefixGroups
+Evidence: TypeAlias = (
+    Colouring | RowOrder | Families | Tree | Signings | Parts | TwoSum | ThreeSum | Pivot | PrefixGroups
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +179,13 @@ class Proof(CompactReprMixin):
         parts: tuple[Proof, ...] = ()
         if isinstance(evidence, TwoSum):
             lines, parts = [f"{margin}two parts that meet in a row and a column"], (evidence.first, evidence.second)
+        elif isinstance(evidence, ThreeSum):
+            lines, parts = [f"{margin}3-sum of two matrices"], (evidence.first, evidence.second)
+        elif isinstance(evidence, Pivot):
+            return [
+                f"{margin}after a pivot on row {evidence.row}, column {evidence.column}",
+                *evidence.proof._steps(margin),
+            ]
         elif isinstance(evidence, Parts):
             dropped = sum(removal.dropped.size for removal in evidence.removals)
             if dropped:

@@ -78,23 +78,27 @@ class _Search:
 
     def tree(self, rows: list[int]) -> Arcs | None:
         """The arcs of a tree for these rows and all columns."""
-        chosen = sum(1 << row for row in rows)
-        paths = {column & chosen for column in self.column_sets}
-        if all(path.bit_count() <= 2 for path in paths):
-            return self._star(rows, chosen)
-        long = sorted((path for path in paths if path.bit_count() > 1), key=int.bit_count, reverse=True)
+        chosen = once = twice = 0
+        for row in rows:
+            chosen |= 1 << row
+            twice |= once & self.row_sets[row]
+            once |= self.row_sets[row]
+        columns = [(column, self.column_sets[column] & chosen) for column in members(twice)]
+        long = sorted({path for _, path in columns}, key=int.bit_count, reverse=True)
+        if not long or long[0].bit_count() == 2:
+            return self._star(rows, columns)
         for row in sorted(rows, key=lambda row: -self.row_sets[row].bit_count()):
             parts = _components(chosen & ~(1 << row), (path for path in long if not path >> row & 1))
             if len(parts) > 1:
                 return self._join_trees(row, [self._component(row, part) for part in parts])
         return None
 
-    def _star(self, rows: list[int], chosen: int) -> Arcs | None:
+    def _star(self, rows: list[int], columns: list[tuple[int, int]]) -> Arcs | None:
         """Arcs into the centre (class 0) or out of it (class 1), by the classes of Heller and Tompkins."""
         links: dict[int, list[tuple[int, bool]]] = {row: [] for row in rows}
-        for column, path in enumerate(self.column_sets):
-            if (path & chosen).bit_count() == 2:
-                first, second = members(path & chosen)
+        for column, path in columns:
+            if path.bit_count() == 2:
+                first, second = members(path)
                 differ = bool(self.matrix[first, column] == self.matrix[second, column])
                 links[first].append((second, differ))
                 links[second].append((first, differ))
@@ -174,8 +178,15 @@ def _components(chosen: int, paths: Iterable[int]) -> list[int]:
     return [*parts, *(1 << row for row in members(chosen))]
 
 
+LONG = 500  # binary digits of a number from which numpy lists them faster
+
+
 def members(number: int) -> list[int]:
     """The indices of the bits of a number."""
+    if number.bit_length() > LONG:
+        held = np.frombuffer(number.to_bytes(number.bit_length() // 8 + 1, "little"), dtype=np.uint8)
+        listed: list[int] = np.flatnonzero(np.unpackbits(held, bitorder="little")).tolist()
+        return listed
     found = []
     while number:
         low = number & -number

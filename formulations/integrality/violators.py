@@ -28,11 +28,11 @@ from scipy.sparse import csr_array
 from formulations.arrays import Floats, Ints, frozen
 from formulations.errors import SolverError
 from formulations.integrality.checker import LARGEST_ENUMERATED
-from formulations.integrality.decomposition import components
+from formulations.integrality.decomposition import MOST_ENTRIES, Remainder, components
 from formulations.integrality.determinant import entries_of, rank
 from formulations.integrality.evidence import Proof, Signings, Signs, Undecided, Vertex, Violator
 from formulations.integrality.ghouila_houri import MOST_ROWS, enumerate_signings
-from formulations.integrality.proofs import Remainder, prove
+from formulations.integrality.proofs import prove
 from formulations.integrality.recognition import odd_cycle
 from formulations.integrality.statement import Statement
 from formulations.problems.program import Program
@@ -93,20 +93,20 @@ def _minor(part: Signs) -> Submatrix | None:
     return [i for i in range(size) if i != row], [j for j in range(size) if j != column]
 
 
-def narrow(matrix: Signs, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows and columns of a minimal part without a quick proof: removing any line gives it one."""
+def narrow(matrix: Signs, rng: np.random.Generator, thorough: bool = False) -> tuple[Ints, Ints]:
+    """Rows and columns of a minimal part without a proof: removing any line gives it one."""
     held = [np.arange(matrix.shape[0]), np.arange(matrix.shape[1])]
     changed = True
     while changed:
         changed = False
         for axis in (1, 0):
             before = held[axis].size
-            held[axis] = _fewer(matrix, held, axis, rng)
+            held[axis] = _fewer(matrix, held, axis, rng, thorough)
             changed |= held[axis].size < before
     return held[0], held[1]
 
 
-def _fewer(matrix: Signs, held: list[Ints], axis: int, rng: np.random.Generator) -> Ints:
+def _fewer(matrix: Signs, held: list[Ints], axis: int, rng: np.random.Generator, thorough: bool) -> Ints:
     lines = rng.permutation(held[axis])
     width = max(1, lines.size // 2)
     while True:
@@ -114,7 +114,8 @@ def _fewer(matrix: Signs, held: list[Ints], axis: int, rng: np.random.Generator)
         while start < lines.size:
             remaining = np.sort(np.delete(lines, slice(start, start + width)))
             trial = [remaining, held[1]] if axis == 0 else [held[0], remaining]
-            if remaining.size and not isinstance(prove(csr_array(matrix[np.ix_(*trial)], dtype=np.float64)), Proof):
+            part = csr_array(matrix[np.ix_(*trial)], dtype=np.float64)
+            if remaining.size and not isinstance(prove(part, thorough), Proof):
                 lines = np.delete(lines, slice(start, start + width))
             else:
                 start += width
@@ -234,7 +235,7 @@ def search_violator(
     return _in_blocks(statement, rest, (_exactly, _by_vertices, _by_narrowing), rng, effort) or Undecided(
         (
             "quick proofs: bipartite, interval, laminar, network, enumeration",
-            "the same of the parts of 2-sums",
+            f"the same of the parts of 2-sums and 3-sums, of blocks of at most {MOST_ENTRIES} entries",
             "two entries a line, or ten lines",
             f"vertices of {POLYHEDRA * effort} random polyhedra, {OBJECTIVES} objectives each",
             f"{NARROWINGS * effort} narrowings to parts without a quick proof",
@@ -289,7 +290,11 @@ def _by_narrowing(part: csr_array, rng: np.random.Generator, effort: int) -> Vio
         found = _exactly(smaller, rng, effort) or _by_vertices(smaller, rng, effort)
         if found is not None:
             return Violator(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
-    return None
+    if part.nnz > MOST_ENTRIES:
+        return None
+    rows, columns = narrow(signs, rng, thorough=True)
+    violates = rows.size == columns.size and abs(np.linalg.det(signs[np.ix_(rows, columns)].astype(np.float64))) > 1.5
+    return Violator(*shrunk(signs, rows.tolist(), columns.tolist())) if violates else None
 
 
 def _signs(part: csr_array) -> Signs:

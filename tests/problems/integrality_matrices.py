@@ -84,3 +84,41 @@ def overlapping_groups(positions=3, documents=6):
     """At most one of each of {0, 1}, {1, 2}, {0, 2}, in all positions."""
     document = ranking_rows(positions, documents)[3]
     return np.array([np.isin(document, pair) for pair in ((0, 1), (1, 2), (0, 2))]).astype(int)
+
+
+def three_sum(first, second):
+    """[A a b; d c B] of [A a a; c 0 1] and [B d d; b 0 1]."""
+    (a, c), (d, b) = ((part[:-1, -1], part[-1, :-2]) for part in (first, second))
+    return np.block([[first[:-1, :-2], np.outer(a, b)], [np.outer(d, c), second[:-1, :-2]]])
+
+
+def three_sum_part(rng, arcs, paths, turned):
+    """A random network matrix [A a a; c 0 1], or such a transpose of one: two adjacent arcs of the tree, and a path that
+    ends between them. Both a and c have two entries at least."""
+    while True:
+        near = int(rng.integers(0, arcs + 1))
+        parent = [0, *(int(rng.integers(0, node)) for node in range(1, arcs + 1)), near]
+        if turned:
+            parent = [0, 0, 1, *(int(rng.choice([0, *range(2, node)])) for node in range(3, arcs + 2))]
+        above = np.zeros((arcs + 2, arcs + 1), dtype=int)
+        for node in range(1, arcs + 2):
+            above[node] = above[parent[node]]
+            above[node, node - 1] = 1
+        ends = rng.choice([0, *range(2, arcs + 2)] if turned else arcs + 2, (2, paths))
+        held = above[ends[0]] - above[ends[1]]
+        if turned:
+            last = above[rng.choice(np.flatnonzero(above[:, 1]))] - above[1]
+            part = np.roll(np.vstack([held, last]), -2, axis=1)
+        else:
+            start = above[int(rng.integers(0, arcs + 1))]
+            part = np.vstack([held, above[near] - start, above[-1] - start]).T
+        if min(np.count_nonzero(part[:-1, -1]), np.count_nonzero(part[-1, :-2])) >= 2:
+            return part
+
+
+def scrambled(rng, matrix, pivots):
+    """Pivots on random entries, random signs and orders of the rows and columns."""
+    for _ in range(pivots):
+        matrix = pivoted(matrix, *rng.choice(np.argwhere(matrix)))
+    matrix = matrix * np.outer(*(rng.choice([-1, 1], size) for size in matrix.shape))
+    return matrix[rng.permutation(matrix.shape[0])][:, rng.permutation(matrix.shape[1])]

@@ -327,13 +327,20 @@ def test_a_bare_matrix_has_no_optimum():
 
 def test_undecided_says_what_was_tried():
     rng = np.random.default_rng(0)
-    matrix = rng.choice([0, 1], (12, 30))
+    matrix = rng.choice([0, 1], (90, 150))
     verdict = verify_integrality(matrix, max_effort=0)
     assert isinstance(verdict, Undecided)
     assert check_evidence(matrix, verdict) is None
     assert any("polyhedra" in line for line in verdict.tried)
     assert "Undecided" in str(verdict)
     assert isinstance(verify_integrality(matrix), Witness)
+
+
+def test_no_small_matrix_is_undecided():
+    """Below the limit of 3-sums the search for a violator is complete."""
+    matrix = np.random.default_rng(0).choice([0, 1], (12, 30))
+    verdict = verify_integrality(matrix, max_effort=0)
+    assert check_evidence(matrix, verdict) == "witness"
 
 
 @pytest.mark.parametrize(("positions", "documents"), [(2, 3), (3, 3), (3, 5), (4, 4), (4, 5)])

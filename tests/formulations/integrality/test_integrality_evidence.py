@@ -6,20 +6,35 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from problems.integrality_matrices import R10, complete_graph, overlapping_groups, pivoted, ranking_rows, set_program
+from planted.forgeries import forged
+from problems.integrality_matrices import (
+    R10,
+    complete_graph,
+    is_totally_unimodular,
+    overlapping_groups,
+    pivoted,
+    ranking_rows,
+    scrambled,
+    set_program,
+    three_sum,
+    three_sum_part,
+)
 from scipy.sparse import csr_array
 
 from formulations.errors import CertificateError
 from formulations.integrality import Proof, Witness, check_evidence, proof_of, verify_integrality
+from formulations.integrality.checker import HARDNESS, three_sum_parts
 from formulations.integrality.determinant import determinant, entries_of, rank
 from formulations.integrality.evidence import (
     Colouring,
     Families,
     Part,
     Parts,
+    Pivot,
     Removal,
     RowOrder,
     Signings,
+    ThreeSum,
     Tree,
     TwoSum,
 )
@@ -124,6 +139,96 @@ def test_two_sums_of_graphic_and_cographic_matrices_are_proved(nodes):
     broken = verify_integrality(matrix)
     assert isinstance(broken, Witness)
     assert check_evidence(matrix, broken) == "witness"
+
+
+THREE_SUM = np.array(
+    [
+        [-1, 0, 0, -1, 1, -1, -1, -1, -1, 0, 0],
+        [1, 1, -1, 0, 0, 1, 1, 0, 0, 0, 0],
+        [1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0],
+        [-1, -1, 0, 0, 0, 0, -1, 0, 0, 0, 0],
+        [0, 0, 1, 1, -1, 0, 0, 0, 1, -1, 1],
+        [0, 0, 1, 1, -1, 0, 0, 0, 0, -1, 0],
+        [0, 0, -1, -1, 1, 0, 0, 0, -1, 0, -1],
+        [0, 0, 1, 1, -1, 0, 0, 0, 0, 0, 0],
+        [0, 0, 1, 1, -1, 0, 0, 0, 1, 0, 0],
+        [0, 0, -1, -1, 1, 0, 0, -1, -1, 1, 0],
+        [0, 0, 0, 0, 0, 0, 0, -1, -1, 0, 0],
+    ]
+)  # all its 705,431 subdeterminants are -1, 0 or 1
+
+
+def random_three_sum(size, seed):
+    """A network matrix and the transpose of one, and the 3-sum of them."""
+    rng = np.random.default_rng([size, seed])
+    parts = [three_sum_part(rng, size // 3, size - size // 3, turned) for turned in (False, True)]
+    return rng, parts, scrambled(rng, three_sum(*parts), int(rng.integers(0, 9)))
+
+
+def test_the_smallest_known_three_sum_is_proved():
+    verdict = verify_integrality(THREE_SUM)
+    assert check_evidence(THREE_SUM, verdict) == "network"
+    assert "3-sum" in str(verdict)
+    turned = verify_integrality(THREE_SUM.T)
+    assert check_evidence(THREE_SUM.T, turned) == "network"
+
+
+@pytest.mark.every(5)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [24, 26, 28, 30, 32, 34])
+def test_three_sums_are_decided_with_evidence(size, seed):
+    rng, (first, second), matrix = random_three_sum(size, seed)
+    verdict = verify_integrality(matrix)
+    assert "3-sum" in str(verdict)
+    assert check_evidence(matrix, verdict) == "network"
+    second[:-1, -2:] *= -1  # the parts now need unequal signs
+    flipped = matrix.copy()
+    flipped[tuple(rng.choice(np.argwhere(flipped)))] *= -1
+    for other in (scrambled(rng, three_sum(first, second), 0), flipped):
+        assert check_evidence(other, verify_integrality(other)) is not None
+
+
+def small_three_sums(count):
+    """3-sums of five rows and columns, half of them after a pivot, with proofs."""
+    rng, found = np.random.default_rng(0), []
+    while len(found) < count:
+        first, second = three_sum_part(rng, 2, 3, False), three_sum_part(rng, 2, 3, True)
+        matrix = three_sum(first, second)
+        own = [
+            np.arange(size) < part - least for size, part, least in zip(matrix.shape, first.shape, (1, 2), strict=True)
+        ]
+        for sign in (1, -1):
+            proofs = [verify_integrality(part) for part in three_sum_parts(matrix, *own, sign)]
+            if all(isinstance(proof, Proof) for proof in proofs):
+                kind = max((proof.kind for proof in proofs), key=HARDNESS.index)
+                proof = Proof(kind, matrix.shape, ThreeSum(*map(np.flatnonzero, own), sign, *proofs))
+                if len(found) % 2:
+                    row, column = rng.choice(np.argwhere(matrix)).tolist()
+                    matrix, proof = pivoted(matrix, row, column), Proof(kind, matrix.shape, Pivot(row, column, proof))
+                found.append((matrix, proof))
+                break
+    return found
+
+
+def test_false_evidence_of_three_sums_is_refuted():
+    """500 changes of a true proof or of its matrix: whatever is believed is totally unimodular."""
+    truths, believed = small_three_sums(10), 0
+    for number in range(500):
+        rng = np.random.default_rng([7, number])
+        matrix, proof = truths[number % len(truths)]
+        assert check_evidence(matrix, proof) == proof.kind
+        if rng.random() < 0.5:
+            matrix = matrix.copy()
+            matrix[tuple(map(rng.integers, matrix.shape))] = rng.integers(-1, 2)
+        else:
+            proof = forged(proof, rng)
+        try:
+            check_evidence(matrix, proof)
+        except CertificateError:
+            continue
+        believed += 1
+        assert is_totally_unimodular(matrix)
+    assert 0 < believed < 250
 
 
 # Evidence that is not made of what evidence is made of: imaginary signs, -2**63, proofs inside themselves.
