@@ -60,7 +60,7 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
     for threshold in THRESHOLDS:
         support = mass > threshold
         profit = np.full((k, n), -np.inf)
-        profit[positions[support], documents[support]] = problem.profit[positions[support], documents[support]]
+        profit[positions[support], documents[support]] = problem.gains[positions[support], documents[support]]
         try:
             _, order = linear_sum_assignment(profit, maximize=True)
         except ValueError:  # no assignment on this support

@@ -44,7 +44,7 @@ def assignment_to_flow(problem: Assignment) -> tuple[MinCostFlow, Back]:
         tail=np.concatenate([positions, k + np.arange(n)]),
         head=np.concatenate([k + documents, np.full(n, sink)]),
         capacity=np.ones(count + n, dtype=np.int64),
-        cost=np.concatenate([-problem.profit[positions, documents], np.zeros(n)]),
+        cost=np.concatenate([-problem.gains[positions, documents], np.zeros(n)]),
         supply=np.concatenate([np.ones(k, dtype=np.int64), np.zeros(n, dtype=np.int64), [-k]]),
         arcs=(*problem.cell_names, Block("document", (n,))),
         nodes=(Block("position", (k,)), Block("document", (n,)), Block("sink", ())),
@@ -61,7 +61,8 @@ def assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Ba
     """One variable per allowed cell; positions are used once, documents at most once."""
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        prices = None if y is None else np.asarray(-y[problem.positions :])
+        sign = -1.0 if problem.is_maximization else 1.0
+        prices = None if y is None else sign * y[problem.positions :]
         return order_on_support(problem, *problem.cells, x), prices
 
     return LinearProgram.from_program(problem.program), back

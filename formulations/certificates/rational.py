@@ -162,11 +162,12 @@ def rank_two_evidence(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | N
 
 def assignment_evidence(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
     """Cells that are not allowed get a profit that no assignment can compensate."""
-    profit, exponent = _integers(problem.profit)
+    profit, exponent = _integers(problem.gains)
     if problem.allowed is not None:  # lower than any dual can compensate
         beyond = 4 * (problem.positions + 1) * int(max(abs(profit.min()), abs(profit.max()))) + 1
         profit = np.where(problem.allowed, profit, -beyond)
-    return _order_evidence(profit, exponent, np.asarray(x, dtype=np.int64), y)
+    found = _order_evidence(profit, exponent, np.asarray(x, dtype=np.int64), y)
+    return found if problem.is_maximization else Evidence(found.violation, -found.value, -found.bound)
 
 
 def _order_evidence(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evidence:

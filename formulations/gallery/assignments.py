@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import booleans, finite, numbers
+from formulations.arrays import finite
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import InvalidProblemError
@@ -16,19 +16,23 @@ from formulations.problems.assignment import Assignment
 from formulations.problems.ranking import RankTwoAssignment
 
 
-def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignment:
-    """Matching: assign documents to positions with any profit matrix; see `Assignment`.
+def matching(
+    profit: ArrayLike, *, allowed: ArrayLike | None = None, sense: Literal["max", "min"] = "max"
+) -> Assignment:
+    """Matching: assign documents to positions with any matrix of profits, or of costs; see `Assignment`.
 
     A position can be any slot: a rank in a list, a topic, or the other side of a matching [ORM, section 7.3].
 
     integrality  totally unimodular: the incidence matrix of a bipartite graph
 
     Args:
-        profit: (k, n), one row per position, one column per document. Masked entries are forbidden cells.
-        allowed: (k, n) booleans, False for forbidden cells. Everything is allowed by default.
+        profit: (k, n), one row per position, one column per document. Forbidden cells are masked, or have a profit of
+            -inf or a cost of inf.
+        allowed: (k, n) booleans, False for further forbidden cells.
+        sense: "max" for profits; "min" for costs: value and bound are then costs.
 
     Raises:
-        InvalidProblemError: a profit is NaN or infinite (forbid a cell with `allowed`), or shapes do not fit.
+        InvalidProblemError: a profit or cost is NaN or infinite in the wrong direction, or shapes do not fit.
         InfeasibleError: k > n, or some positions share too few allowed documents; names them.
 
     >>> from formulations import solve
@@ -37,16 +41,11 @@ def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignme
     array([0, 2])
     >>> solve(matching(profit, allowed=[[True, True, True], [True, True, False]]), "scipy").order
     array([2, 0])
+    >>> cheapest = solve(matching([[4.0, 1.0, 3.0], [2.0, 0.0, np.inf]], sense="min"))
+    >>> cheapest.order, cheapest.value, cheapest.bound
+    (array([1, 0]), 3.0, 3.0)
     """
-    if np.ma.is_masked(profit):
-        masked: Any = np.ma.asarray(profit)
-        shown = ~np.ma.getmaskarray(masked)
-        return matching(
-            masked.filled(0.0), allowed=shown if allowed is None else shown & booleans("allowed", allowed, shown.shape)
-        )
-    if np.isneginf(numbers("profit", profit)).any():
-        raise InvalidProblemError("profit must be finite; got -inf. Forbid cells with `allowed`.")
-    return Assignment(numbers("profit", profit), allowed)  # type: ignore[arg-type]
+    return Assignment(profit, allowed, sense)  # type: ignore[arg-type]
 
 
 def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> ConstrainedRanking:

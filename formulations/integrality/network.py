@@ -84,7 +84,7 @@ class _Search:
             twice |= once & self.row_sets[row]
             once |= self.row_sets[row]
         columns = [(column, self.column_sets[column] & chosen) for column in members(twice)]
-        long = sorted({path for _, path in columns}, key=int.bit_count, reverse=True)
+        long = sorted({path for _, path in columns}, key=lambda path: (-path.bit_count(), -path))
         if not long or long[0].bit_count() == 2:
             return self._star(rows, columns)
         for row in sorted(rows, key=lambda row: -self.row_sets[row].bit_count()):

@@ -31,9 +31,9 @@ def verify_integrality(
     max_effort  length of the search after the quick proofs fail, as a multiple of the default
 
     Always decided: at most two entries per column, or per row; at most ten rows or columns; blocks of at most 5,000
-    entries, by Seymour's decomposition. `check_evidence` checks the answer. Raises `InvalidProblemError` for anything but a matrix of finite numbers, for fractional limits, and for a
-    negative seed or effort; `InfeasibleError` for an empty set, naming conflicting constraints (pass `program.matrix`
-    to test the matrix of an empty set).
+    entries, by Seymour's decomposition. `check_evidence` checks the answer. Raises `InvalidProblemError` for anything
+    but a matrix of finite numbers, for fractional limits, and for a negative seed or effort; `InfeasibleError` for an
+    empty set, naming conflicting constraints (pass `program.matrix` to test the matrix of an empty set).
 
     At most one document of each site in two positions; then at most one of each of three overlapping groups:
 

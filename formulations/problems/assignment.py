@@ -9,16 +9,16 @@ Otherwise the vector after k passes is still dual feasible, hence still a bound.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, booleans, finite, frozen
+from formulations.arrays import Bools, Floats, Ints, booleans, finite, frozen, numbers
 from formulations.compiled import compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
@@ -115,7 +115,7 @@ class Assignment(ProfitProblem):
     """The best assignment of k of n documents to k positions.
 
     variables    π[i, j] = 1 if document j is at position i (only where `allowed`)
-    maximise     Σ profit[i, j] π[i, j]
+    maximise     Σ profit[i, j] π[i, j]          sense="min": minimise, and `profit` holds costs
     subject to   position   each of the k positions holds one document
                  document   each of the n documents is at one position at most
     integrality  totally unimodular (the incidence matrix of a bipartite graph)
@@ -125,12 +125,19 @@ class Assignment(ProfitProblem):
 
     profit: Floats
     allowed: Bools | None = None
+    sense: Literal["max", "min"] = "max"
+    is_maximization: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        profit = finite("profit", self.profit, 2)
+        if not (isinstance(self.sense, str) and self.sense in ("max", "min")):
+            raise InvalidProblemError(f"sense must be 'max' for profits or 'min' for costs; got {self.sense!r:.80}.")
+        object.__setattr__(self, "is_maximization", self.sense == "max")
+        name = "profit" if self.is_maximization else "cost"
+        values, forbidden = _forbidden_cells(name, self.profit, self.is_maximization)
+        profit = finite(name, values, 2)
         positions, documents = profit.shape
         if positions == 0 or documents == 0:
-            raise InvalidProblemError(f"profit must have a position and a document at least; got shape {profit.shape}.")
+            raise InvalidProblemError(f"{name} must have a position and a document at least; got shape {profit.shape}.")
         if positions > documents:
             raise InfeasibleError(
                 f"{positions} positions cannot be filled by {documents} documents. Use {documents} positions."
@@ -138,7 +145,9 @@ class Assignment(ProfitProblem):
         object.__setattr__(self, "profit", profit)
         if self.allowed is not None:
             allowed = booleans("allowed", self.allowed, profit.shape)
-            object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
+            forbidden = ~allowed if forbidden is None else forbidden | ~allowed
+        if forbidden is not None:
+            object.__setattr__(self, "allowed", frozen(~forbidden) if forbidden.any() else None)
         positions = np.empty(0) if self.allowed is None else deficient_positions(self.allowed)
         if positions.size:  # Hall's condition fails
             few = int(np.asarray(self.allowed)[positions].any(axis=0).sum())
@@ -170,11 +179,21 @@ class Assignment(ProfitProblem):
         row_lower = np.concatenate([np.ones(k), np.full(n, -np.inf if n > k else 1.0)])
         limits = row_lower, np.ones(k + n), np.zeros(count), np.ones(count)
         blocks = Block("position", (k,)), Block("document", (n,))
-        return Program(self.profit[positions, documents], matrix, *limits, variables=self.cell_names, rows=blocks)
+        objective = self.profit[positions, documents]
+        return Program(objective, matrix, *limits, self.is_maximization, variables=self.cell_names, rows=blocks)
+
+    @property
+    def gains(self) -> Floats:
+        """What is maximised: the profit, or minus the cost."""
+        return self.profit if self.is_maximization else -self.profit
 
     def masked_profit(self) -> Floats:
-        """The profit, -inf where a document is not allowed."""
-        return self.profit if self.allowed is None else np.where(self.allowed, self.profit, -np.inf)
+        """What is maximised, the profit or minus the cost; -inf where a document is not allowed."""
+        return self.gains if self.allowed is None else np.where(self.allowed, self.gains, -np.inf)
+
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
+        terms = self.profit[np.arange(self.positions), np.asarray(x)]
+        return below(terms) if self.is_maximization else above(terms)
 
     def violation(self, x: NDArray[Any]) -> float:
         """0 for an order of allowed documents, else infinity."""
@@ -191,11 +210,13 @@ class Assignment(ProfitProblem):
         positions, documents = np.divmod(np.flatnonzero(left == most[:, None]), self.documents)
         _, digits = added(profit[positions, documents], -prices[documents])
         starts = np.searchsorted(positions, np.arange(self.positions))
-        return above(most, np.maximum.reduceat(digits, starts), prices)
+        bound = above(most, np.maximum.reduceat(digits, starts), prices)
+        return bound if self.is_maximization else -bound
 
     def bound_float64(self, y: Floats) -> float:
         prices = self.document_dual(y)
-        return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
+        bound = float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
+        return bound if self.is_maximization else -bound
 
     def active_dual(self, y: Floats) -> Floats:
         return self.document_dual(y)
@@ -205,8 +226,25 @@ class Assignment(ProfitProblem):
         return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        prices = self.document_dual(y)
-        return {"position": (self.masked_profit() - prices).max(axis=1), "document": prices}
+        prices, sign = self.document_dual(y), 1.0 if self.is_maximization else -1.0
+        return {"position": sign * (self.masked_profit() - prices).max(axis=1), "document": sign * prices + 0.0}
+
+
+def _forbidden_cells(name: str, values: Any, is_maximization: bool) -> tuple[Any, Bools | None]:
+    """The table with 0 in forbidden cells, and which these are: masked ones, and profits of -inf or costs of inf."""
+    forbidden = np.ma.getmaskarray(values) if np.ma.is_masked(values) else None
+    table = numbers(name, values if forbidden is None else values.filled(0))
+    if forbidden is None and np.isfinite(table).all():
+        return values, None
+    never = -np.inf if is_maximization else np.inf
+    wrong = np.isnan(table) | (table == -never)
+    if wrong.any():
+        index = [int(i) for i in np.argwhere(wrong)[0]]
+        raise InvalidProblemError(
+            f"{name}{index} is {table[tuple(index)]}; write a finite {name}, or {never} to forbid the cell."
+        )
+    forbidden = (table == never) if forbidden is None else forbidden | (table == never)
+    return np.where(forbidden, 0.0, table), forbidden
 
 
 def deficient_positions(allowed: Bools) -> Ints:

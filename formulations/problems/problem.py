@@ -215,7 +215,10 @@ class Problem(CompactReprMixin, ABC):
             violation = self.violation(x)
         if not np.isfinite(violation):
             point = np.array2string(np.asarray(x), threshold=8, edgeitems=3)
-            raise InvalidSolutionError(f"an infeasible or malformed point of {type(self).__name__}: {point}")
+            raise InvalidSolutionError(
+                f"an infeasible or malformed point of {type(self).__name__} ({self.shape_text}): {point} of shape "
+                f"{np.shape(x)}"
+            )
         return violation
 
     def write(self, path: str | Path) -> None:

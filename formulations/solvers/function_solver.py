@@ -52,19 +52,25 @@ class FunctionSolver:
             return SolverResult(answer.x, answer.y, answer.message, details)
         if isinstance(answer, SolverResult):
             return answer
-        return SolverResult(order_from(answer, problem) if isinstance(problem, OrderProblem) else point_from(answer))
+        if isinstance(problem, OrderProblem):
+            return SolverResult(order_from(answer, problem))
+        point = _array(answer)
+        if not point.ndim:
+            raise InvalidSolutionError(
+                f"a solver function must return a point of {type(problem).__name__} ({problem.shape_text}) as an array "
+                f"of numbers, a SolverResult or a Solution; got {answer!r:.80}."
+            )
+        return SolverResult(point)
 
 
-def point_from(answer: Any) -> NDArray[Any]:
-    """The answer as an array of numbers."""
+def _array(answer: Any) -> NDArray[Any]:
+    """The answer as an array of numbers; one without dimensions if it is none."""
     try:
         point = np.asarray(answer)
     except ValueError:
         point = np.asarray(None)
-    if point.dtype.kind not in "biuf" or not point.ndim:
-        raise InvalidSolutionError(
-            f"a solver function must return an array of numbers, a SolverResult or a Solution; got {answer!r:.80}."
-        )
+    if point.dtype.kind not in "biuf":
+        return np.asarray(np.nan)
     return point.astype(np.int64) if point.dtype.kind == "b" else point
 
 
@@ -73,10 +79,10 @@ def order_from(answer: Any, problem: OrderProblem) -> NDArray[Any]:
     (rows, columns) as `scipy.optimize.linear_sum_assignment` returns it."""
     k, n = problem.positions, problem.documents
     if isinstance(answer, tuple) and len(answer) == 2 and all(np.shape(one) == (k,) for one in answer):
-        rows, columns = map(point_from, answer)
+        rows, columns = map(_array, answer)
         if (np.sort(rows) == np.arange(k)).all():
             return columns[np.argsort(rows)]
-    point = point_from(answer)
+    point = _array(answer)
     if point.shape == (k, n) and ((point == 0) | (point == 1)).all() and (point.sum(axis=1) == 1).all():
         return np.asarray(point.argmax(axis=1))
     if point.shape == (k,) and (point == np.floor(point)).all():
@@ -84,7 +90,7 @@ def order_from(answer: Any, problem: OrderProblem) -> NDArray[Any]:
     raise InvalidSolutionError(
         f"for {k} positions and {n} documents a solver function must return the document at each position, shape "
         f"({k},), a 0/1 matrix of shape ({k}, {n}) with one 1 in each row, or a pair (rows, columns) of shape ({k},); "
-        f"got {answer!r:.80}."
+        f"got {answer!r:.80}{f' of shape {point.shape}' if point.ndim else ''}."
     )
 
 

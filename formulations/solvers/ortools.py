@@ -55,7 +55,7 @@ def _assigned(problem: Assignment) -> SolverResult:
     """Rows of zeros pad the matrix to a square."""
     k, n = problem.positions, problem.documents
     rows, columns = problem.cells
-    costs = rounded_costs(-problem.profit[rows, columns], k, n, shift=True)
+    costs = rounded_costs(-problem.gains[rows, columns], k, n, shift=True)
     spare = n - k
     rows = np.concatenate([rows, np.repeat(np.arange(k, n), n)])
     columns = np.concatenate([columns, np.tile(np.arange(n), spare)])

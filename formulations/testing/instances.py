@@ -171,7 +171,8 @@ def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | R
     else:
         profit = problem.masked_profit()
     orders = np.array(list(permutations(range(profit.shape[1]), profit.shape[0])))
-    return float(profit[np.arange(profit.shape[0]), orders].sum(axis=1).max())
+    best = float(profit[np.arange(profit.shape[0]), orders].sum(axis=1).max())
+    return best if problem.is_maximization else -best
 
 
 def best_sequence(problem: GroupSequence) -> float:
@@ -188,7 +189,8 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
         return RankTwoAssignment(problem.scores[new], problem.gain[new], problem.discount, problem.position_weights)
     if isinstance(problem, Assignment):
         new = random.permutation(problem.documents)
-        return Assignment(problem.profit[:, new], None if problem.allowed is None else problem.allowed[:, new])
+        allowed = None if problem.allowed is None else problem.allowed[:, new]
+        return Assignment(problem.profit[:, new], allowed, problem.sense)
     if isinstance(problem, RelevanceRanking) and problem.earnings.kind != DOCUMENT:
         new = random.permutation(problem.documents)
         return RelevanceRanking(problem.scores[new], problem.grade[new], problem.map, problem.earnings)
@@ -262,6 +264,11 @@ def _matchings() -> Iterator[tuple[str, Assignment]]:
     yield "one large", Assignment(profit + np.where(np.eye(6), 1e9, 0.0))
     yield "forbidden", Assignment(profit, np.eye(6, dtype=bool) | (random.random((6, 6)) < 0.4))
     yield "forbidden, fewer", Assignment(profit[:3], np.eye(3, 6, k=1, dtype=bool) | (random.random((3, 6)) < 0.3))
+    yield "costs", Assignment(profit, sense="min")
+    yield (
+        "costs, forbidden, fewer",
+        Assignment(profit[:3], np.eye(3, 6, k=1, dtype=bool) | (random.random((3, 6)) < 0.3), "min"),
+    )
 
 
 def _constrained_instances() -> Iterator[tuple[str, ConstrainedRanking]]:

@@ -93,8 +93,8 @@ def three_sum(first, second):
 
 
 def three_sum_part(rng, arcs, paths, turned):
-    """A random network matrix [A a a; c 0 1], or such a transpose of one: two adjacent arcs of the tree, and a path that
-    ends between them. Both a and c have two entries at least."""
+    """A random network matrix [A a a; c 0 1], or such a transpose of one: two adjacent arcs of the tree, and a path
+    that ends between them. Both a and c have two entries at least."""
     while True:
         near = int(rng.integers(0, arcs + 1))
         parent = [0, *(int(rng.integers(0, node)) for node in range(1, arcs + 1)), near]

@@ -2,19 +2,25 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import permutations
 from operator import attrgetter
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import formulations
 from formulations import (
     GALLERY,
+    CertificateError,
     InvalidProblemError,
     RankingSet,
+    Status,
     UnsupportedProblemError,
     certify,
+    compatible_solvers,
     constrained_ranking,
     item_block_dual,
     matching,
@@ -219,6 +225,52 @@ def test_matching_places_by_any_benefit():
     assert solution.primal["π"].tolist() == [[0, 0, 1], [0, 1, 0]]
     assert certify(held, solution, exact=True).gap == 0
     assert solution.dual["position"].sum() + solution.dual["document"].sum() == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+@pytest.mark.parametrize("seed", range(6))
+def test_matching_by_costs_and_profits_is_the_best_of_all_orders(seed, sense):
+    """Every compatible solver, forbidden cells written in all three ways, at most six documents."""
+    rng = np.random.default_rng(seed)
+    k, n = 2 + seed % 3, 4 + seed % 3
+    table = rng.integers(-5, 6, (k, n)) * (1.0 if seed % 2 else 0.37)
+    forbidden = (rng.random((k, n)) < 0.3) & ~np.eye(k, n, dtype=bool)
+    never = -np.inf if sense == "max" else np.inf
+    written = np.where(forbidden, never, table)
+    totals = [written[range(k), order].sum() for order in permutations(range(n), k)]
+    best = max(totals) if sense == "max" else min(totals)
+    problem = matching(written, sense=sense)
+    for other in (
+        matching(table, allowed=~forbidden, sense=sense),
+        matching(np.ma.array(table, mask=forbidden), sense=sense),
+    ):
+        assert solve(other).value == pytest.approx(best)
+    assert written[linear_sum_assignment(written, maximize=sense == "max")].sum() == pytest.approx(best)
+    for solver in compatible_solvers(problem):
+        solution = solve(problem, solver)
+        assert solution.value == pytest.approx(best)
+        assert solution.bound == pytest.approx(best)
+        assert solution.status is Status.OPTIMAL
+        assert solution.dual["position"].sum() + solution.dual["document"].sum() == pytest.approx(best)
+        proved = certify(problem, solution, exact=True)
+        assert float(proved.value) == float(proved.bound) == pytest.approx(best)
+
+
+def test_the_bound_of_costs_is_a_lower_one():
+    cost = np.random.default_rng(0).random((4, 6))
+    problem, profits = matching(cost, sense="min"), matching(-cost)
+    best = solve(problem)
+    assert (best.value, best.bound) == (-solve(profits).value, -solve(profits).bound)
+    for dual in np.random.default_rng(1).random((50, 6)):
+        assert problem.bound(dual) == -profits.bound(dual) <= best.value
+        assert problem.bound_float64(dual) == pytest.approx(problem.bound(dual))
+    worse = problem.solution(np.array([3, 2, 1, 0]))
+    assert worse.bound <= best.value < worse.value
+    assert worse.gap == pytest.approx(worse.value - worse.bound)
+    with pytest.raises(CertificateError):
+        certify(problem, replace(worse, bound=worse.value, status=Status.OPTIMAL))
+    assert problem.to_text().startswith("minimise")
+    assert replace(problem, profit=2 * cost).sense == "min"
 
 
 def test_problems_do_not_change_with_the_callers_arrays():

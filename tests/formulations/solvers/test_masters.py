@@ -453,11 +453,33 @@ def test_an_order_may_be_a_matrix_a_list_or_a_pair(function):
         assert solution.order.tolist() == solve(problem, "scipy").order.tolist()
 
 
-@pytest.mark.parametrize("wrong", [np.eye(3), np.ones((2, 3)), np.array([0.5, 1.0]), [0, 1, 2], ([0, 0], [1, 2])])
+@pytest.mark.parametrize(
+    "wrong", [np.eye(3), np.ones((2, 3)), np.array([0.5, 1.0]), [0, 1, 2], ([0, 0], [1, 2]), None, "01", 1]
+)
 def test_an_answer_of_another_shape_names_the_shapes_that_are_accepted(wrong):
     problem = formulations.matching([[3.0, 1.0, 2.0], [2.0, 2.5, 1.0]])
     with pytest.raises(InvalidSolutionError, match=r"shape \(2,\), a 0/1 matrix of shape \(2, 3\)"):
         solve(problem, function_solver(lambda problem: wrong, accepts=Assignment, name="wrong"))
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3), np.eye(2), None, "x", 1])
+def test_a_point_of_another_shape_names_the_size_of_the_problem(wrong):
+    problem = program([1, 2, 3, 4], [[1, 1, 1, 1]], [1], [1], [(0, 1)] * 4, [])
+    with pytest.raises(InvalidSolutionError, match=r"point of LinearProgram \(1 rows × 4 variables\)"):
+        solve(problem, lambda _: wrong)
+
+
+def test_a_bare_function_may_minimise():
+    """As SciPy's own users call it, with costs of inf in forbidden cells."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        cost = np.where(rng.random((3, 5)) < 0.3, np.inf, rng.normal(size=(3, 5)))
+        cost[range(3), range(3)] = 9.0
+        problem = formulations.matching(cost, sense="min")
+        for answer in (linear_sum_assignment(cost), np.eye(5)[linear_sum_assignment(cost)[1]]):
+            solution = solve(problem, lambda _, answer=answer: answer)
+            assert solution.status is Status.OPTIMAL
+            assert solution.value == pytest.approx(cost[linear_sum_assignment(cost)].sum())
 
 
 def test_a_function_may_decline():

@@ -178,7 +178,11 @@ def test_a_form_that_no_solver_knows_says_so():
         (lambda: ranking([1.0, 2.0], [1.0, 0.0], discount=[1.0, 2.0], position_weights=[1.0]), "must not increase"),
         (lambda: ranking([], [], discount=[1.0], position_weights=[1.0]), "one document"),
         (lambda: ranking(["a"], [1.0], discount=[1.0], position_weights=[1.0]), "read as numbers|could not convert"),
-        (lambda: matching([[1.0, -np.inf]]), "allowed"),
+        (lambda: matching([[1.0, np.nan]]), r"profit\[0, 1\] is nan; write a finite profit, or -inf to forbid"),
+        (lambda: matching([[1.0, np.inf]]), r"profit\[0, 1\] is inf; write a finite profit, or -inf to forbid"),
+        (lambda: matching([[1.0, np.nan]], sense="min"), r"cost\[0, 1\] is nan; write a finite cost, or inf to forbid"),
+        (lambda: matching([[1.0, -np.inf]], sense="min"), r"cost\[0, 1\] is -inf; write a finite cost, or inf"),
+        (lambda: matching([[1.0]], sense="minimize"), "sense must be 'max' for profits or 'min' for costs; got"),
         (lambda: matching([[1.0, 1e300]]), "magnitude"),
         (lambda: matching([1.0, 2.0]), "dimension"),
         (lambda: matching([[1.0]], allowed=[[1.0]]), "boolean"),
@@ -198,6 +202,7 @@ def test_numbers_that_state_no_problem_are_refused(wrong, error):
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
+        (lambda: matching([[-np.inf, 1.0], [-np.inf, 2.0]]), r"positions \[0, 1\] share only 1 allowed"),
         (lambda: matching(np.zeros((3, 2))), "3 positions cannot be filled by 2 documents"),
         (
             lambda: matching(np.zeros((3, 3)), allowed=[[True, False, False]] * 2 + [[True] * 3]),
