@@ -139,7 +139,8 @@ def _instances_of(form: type[Problem]) -> Iterator[Instance]:
         yield from ((name, grouped, best_sequence(grouped)) for name, grouped in _sequences())
     elif form is MinCostFlow:
         for name, problem in _matchings():
-            yield name, restated(problem, MinCostFlow), -brute_force(problem)
+            known = brute_force(problem)
+            yield name, restated(problem, MinCostFlow), -known if problem.is_maximization else known
         yield "two routes", _two_routes(), 13.5
     elif form is LinearProgram:
         for name, problem in _matchings():
