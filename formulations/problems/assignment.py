@@ -9,6 +9,7 @@ Otherwise the vector after k passes is still dual feasible, hence still a bound.
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -133,8 +134,12 @@ class Assignment(ProfitProblem):
             raise InvalidProblemError(f"sense must be 'max' for profits or 'min' for costs; got {self.sense!r:.80}.")
         object.__setattr__(self, "is_maximization", self.sense == "max")
         name = "profit" if self.is_maximization else "cost"
-        values, forbidden = _forbidden_cells(name, self.profit, self.is_maximization)
-        profit = finite(name, values, 2)
+        profit, forbidden = None, None
+        with suppress(InvalidProblemError):
+            profit = finite(name, self.profit, 2)
+        if profit is None:
+            values, forbidden = _forbidden_cells(name, self.profit, self.is_maximization)
+            profit = finite(name, values, 2)
         positions, documents = profit.shape
         if positions == 0 or documents == 0:
             raise InvalidProblemError(f"{name} must have a position and a document at least; got shape {profit.shape}.")
@@ -230,12 +235,10 @@ class Assignment(ProfitProblem):
         return {"position": sign * (self.masked_profit() - prices).max(axis=1), "document": sign * prices + 0.0}
 
 
-def _forbidden_cells(name: str, values: Any, is_maximization: bool) -> tuple[Any, Bools | None]:
+def _forbidden_cells(name: str, values: Any, is_maximization: bool) -> tuple[Floats, Bools]:
     """The table with 0 in forbidden cells, and which these are: masked ones, and profits of -inf or costs of inf."""
-    forbidden = np.ma.getmaskarray(values) if np.ma.is_masked(values) else None
-    table = numbers(name, values if forbidden is None else values.filled(0))
-    if forbidden is None and np.isfinite(table).all():
-        return values, None
+    is_masked = isinstance(values, np.ma.MaskedArray)
+    table = numbers(name, values.filled(0) if is_masked else values)
     never = -np.inf if is_maximization else np.inf
     wrong = np.isnan(table) | (table == -never)
     if wrong.any():
@@ -243,7 +246,7 @@ def _forbidden_cells(name: str, values: Any, is_maximization: bool) -> tuple[Any
         raise InvalidProblemError(
             f"{name}{index} is {table[tuple(index)]}; write a finite {name}, or {never} to forbid the cell."
         )
-    forbidden = (table == never) if forbidden is None else forbidden | (table == never)
+    forbidden = (table == never) | (np.ma.getmaskarray(values) if is_masked else False)
     return np.where(forbidden, 0.0, table), forbidden
 
 
