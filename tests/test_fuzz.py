@@ -223,10 +223,10 @@ def test_a_function_is_a_solver_and_a_class_is_not():
         solve(problem, dict)
 
 
-def test_a_list_of_problems_is_told_to_become_a_batch():
-    problem = ranking([1.0, 2.0], [0.0, 1.0], discount=[1.0], position_weights=[1.0])
-    with pytest.raises(InvalidProblemError, match=r"ranking\(\.\.\., offsets=\).*\[solve\(p\) for p in problems\]"):
-        solve_batch([problem, problem])
+@pytest.mark.parametrize("batch", [[], [1.0, 2.0], "mine.lp"])
+def test_what_is_no_batch_of_problems_is_named(batch):
+    with pytest.raises(InvalidProblemError, match=r"ranking\(\.\.\., offsets=\) returns, or problems"):
+        solve_batch(batch)
 
 
 @pytest.mark.parametrize("allowed", [None, [[True, True, False], [True, True, True]]])
