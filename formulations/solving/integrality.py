@@ -42,7 +42,7 @@ from formulations.integrality.evidence import Proof, Undecided, Witness
 from formulations.integrality.proofs import prove
 from formulations.integrality.statement import stated
 from formulations.integrality.verify import verify_integrality
-from formulations.problems.cvxpy_problem import AnyProblem
+from formulations.problems.cvxpy_problem import AnyProblem, as_form, is_model
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Solution
 from formulations.solvers.solver import Solver
@@ -232,11 +232,12 @@ class IntegralityGap(CompactReprMixin):
 def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> IntegralityGap:
     """Solve a problem with real and with integer variables (those that it marks, else all), and compare.
 
-    problem  a problem class, or anything that has a linear `program` with an objective
+    problem  a problem class, a model that `as_problem` reads, or anything that has a linear `program` with an objective
     solver   one that accepts linear programs with integers
 
     Raises what `solve` raises; `UnsupportedProblemError` for a bare matrix, which has no objective.
     """
+    problem = as_form(problem) if is_model(problem) else problem
     linear = stated(problem).program
     if linear is None:
         raise UnsupportedProblemError("a matrix has no objective. Give a problem, or use verify_integrality().")
