@@ -203,9 +203,9 @@ def problem_files(folder: str | PathLike[str]) -> list[str]:
 def traces_of(given: Any, seconds: float | None = None) -> list[ProblemTrace]:
     """One trace of ranking problems and linear programs, one of quadratic programs, and each given trace unchanged.
 
-    given: a problem, a model that `as_problem` reads, a path of a file or folder, a `ProblemTrace`, or several of these.
-    Problems are named after their files, else by number. seconds: the limit of our own search for the optimum of each,
-    against which claims are checked.
+    given: a problem, a model that `as_problem` reads, a path of a file or folder, a `ProblemTrace`, or several of
+    these. Problems are named after their files, else by number. seconds: the limit of our own search for the optimum
+    of each, against which claims are checked.
     """
     single = isinstance(given, Problem | ProblemTrace | str | PathLike) or is_model(given)
     listed = [given] if single else given
