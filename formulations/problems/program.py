@@ -43,6 +43,7 @@ from formulations.arrays import Bools, Floats
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
 
+AUXILIARY = "cvxpy auxiliary"  # variables and rows of cvxpy's canonicalization
 CONSTANT = "objective constant"  # a variable fixed at one; names of files have no blank, or at most 8 characters
 
 

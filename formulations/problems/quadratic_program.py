@@ -63,6 +63,16 @@ def least_eigenvalue(matrix: Floats) -> float:
     return 0.0
 
 
+def is_nearly_positive(matrix: Floats) -> bool:
+    """Whether Cholesky's method shows at once that no eigenvalue of a symmetric matrix is below -1e-9 times the largest
+    diagonal entry (or 1)."""
+    try:
+        np.linalg.cholesky(matrix + 1e-9 * max(1.0, float(np.diag(matrix).max())) * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, eq=False)
 class QuadraticProgram(Problem):
     """min (or max) ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
@@ -114,6 +124,8 @@ class QuadraticProgram(Problem):
                     "QuadraticProgram, which leaves convexity to you"
                 )
             dense = sign * self.hessian[part][:, part].toarray()
+            if np.array_equal(dense, dense.T) and is_nearly_positive(dense):
+                continue
             values = np.linalg.eigvalsh(dense)
             if not np.array_equal(dense, dense.T) or values[0] < -1e-9 * max(1.0, values[-1]):
                 curved = "concave" if self.is_maximization else "convex"

@@ -1,7 +1,7 @@
 """Problems of cvxpy as problems, and back.
 
-A model is read after cvxpy's own canonicalization, whose extra variables and rows are named "auxiliary". Variables and
-constraints keep their names (`label`, or their number) and shapes, in C order.
+A model is read after cvxpy's own canonicalization, whose extra variables and rows are named "cvxpy auxiliary".
+Variables and constraints keep their names (`label`, or their number) and shapes, in C order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,21 @@ from formulations.errors import InvalidProblemError, InvalidSolutionError
 from formulations.problems.cvxpy_problem import CvxpyProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
-from formulations.problems.program import CONSTANT, Block, BlockNames, Program, split_by_block, without_constant
+from formulations.problems.program import (
+    AUXILIARY,
+    CONSTANT,
+    Block,
+    BlockNames,
+    Program,
+    split_by_block,
+    without_constant,
+)
 from formulations.problems.quadratic_program import QuadraticProgram, program_of
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.solver import SolverResult
 
 MANY = 200  # most blocks of variables, or of rows, that are stated one by one
-AUXILIARY = "auxiliary"  # variables and rows of cvxpy's canonicalization
 
 
 class _Canonical(NamedTuple):

@@ -1,7 +1,7 @@
 """Models of other modelling tools as problems, and problems as models of these.
 
     as_problem(model)                       accepts
-    linear, integer and quadratic models    cvxpy, linopy, PuLP, MathOpt, OR-Tools model_builder, highspy
+    linear, integer and quadratic models    cvxpy, linopy, PuLP, OR-Tools (MathOpt, model_builder, pywraplp), highspy
     files                                   .mps, .lp, and what gurobipy writes
     arguments of scipy.optimize.linprog     as keywords or as a dict
 
@@ -49,8 +49,8 @@ def as_problem(model: Any = None, **linprog: Any) -> Problem:
     terms of the model. `Solution.assign_to(model)` writes a solution into it.
 
     Args:
-        model: a cvxpy.Problem, linopy.Model, pulp.LpProblem, OR-Tools mathopt.Model or model_builder.Model,
-            highspy.Highs, gurobipy.Model, the path of an .mps or .lp file, a dict of arguments of
+        model: a cvxpy.Problem, linopy.Model, pulp.LpProblem, OR-Tools mathopt.Model, model_builder.Model or
+            pywraplp.Solver, highspy.Highs, gurobipy.Model, the path of an .mps or .lp file, a dict of arguments of
             scipy.optimize.linprog, or a problem of formulations, which is returned unchanged.
         linprog: instead of a model, the arguments c, A_ub, b_ub, A_eq, b_eq, bounds and integrality of linprog. As
             there, variables without bounds are nonnegative.
@@ -305,7 +305,19 @@ def _from_mathopt(model: Any) -> Problem:
 
 
 def _from_model_builder(model: Any) -> Problem:
-    proto = model.export_to_proto()
+    return _from_proto(model.export_to_proto())
+
+
+def _from_pywraplp(model: Any) -> Problem:
+    from ortools.linear_solver.linear_solver_pb2 import MPModelProto
+
+    proto = MPModelProto()
+    model.ExportModelToProto(proto)
+    return _from_proto(proto)
+
+
+def _from_proto(proto: Any) -> Problem:
+    """The program of an MPModelProto."""
     _refuse(indicator_constraints=len(proto.general_constraint))
     columns, rows = proto.variable, proto.constraint
     return program_of(
@@ -391,6 +403,7 @@ READERS: tuple[tuple[str, str, Callable[[Any], Problem]], ...] = (
     ("pulp", "LpProblem", _from_pulp),
     ("ortools.math_opt", "Model", _from_mathopt),
     ("ortools.linear_solver", "Model", _from_model_builder),
+    ("ortools.linear_solver", "Solver", _from_pywraplp),
     ("highspy", "Highs", _from_highspy),
     ("gurobipy", "Model", _from_file_of),
 )

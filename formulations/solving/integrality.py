@@ -45,6 +45,7 @@ from formulations.integrality.verify import verify_integrality
 from formulations.problems.cvxpy_problem import AnyProblem, as_form, is_model
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Solution
+from formulations.problems.program import AUXILIARY
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
@@ -230,7 +231,8 @@ class IntegralityGap(CompactReprMixin):
 
 
 def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> IntegralityGap:
-    """Solve a problem with real and with integer variables (those that it marks, else all), and compare.
+    """Solve a problem with real and with integer variables (those that it marks, else all but auxiliary ones of cvxpy),
+    and compare.
 
     problem  a problem class, a model that `as_problem` reads, or anything that has a linear `program` with an objective
     solver   one that accepts linear programs with integers
@@ -243,7 +245,8 @@ def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> Inte
         raise UnsupportedProblemError("a matrix has no objective. Give a problem, or use verify_integrality().")
     program = LinearProgram.from_program(linear)
     relaxed = solve(replace(program, integer=None), solver)
-    every = np.ones(program.objective.size, dtype=np.bool_) if program.integer is None else program.integer
+    own = [np.full(block.size, not block.label.startswith(AUXILIARY)) for block in program.variables]
+    every = np.concatenate(own) if program.integer is None else program.integer
     # What soft rows of fractional coefficients are broken by is no integer.
     marked = problem.linear_program(integer=True).integer if isinstance(problem, PenalizedRanking) else every
     mixed = replace(program, integer=marked)

@@ -7,6 +7,7 @@ import highspy
 import networkx as nx
 import numpy as np
 import pytest
+from ortools.linear_solver import pywraplp
 from ortools.linear_solver.python import model_builder
 from ortools.math_opt.python import mathopt
 from scipy.optimize import linear_sum_assignment, linprog
@@ -121,6 +122,17 @@ def of_model_builder(tmp_path):
     return model
 
 
+def of_pywraplp(tmp_path):
+    model = pywraplp.Solver.CreateSolver("GLOP")
+    x = [[model.NumVar(-np.inf if (i, j) == (1, 2) else 0.0, 25.0, f"x_{i}_{j}") for j in range(3)] for i in range(2)]
+    for i in range(2):
+        model.Add(sum(x[i]) <= SUPPLY[i], f"supply_{i}")
+    for j in range(3):
+        model.Add(x[0][j] + x[1][j] == DEMAND[j], f"demand_{j}")
+    model.Maximize(sum(MARGIN[i, j] * x[i][j] for i in range(2) for j in range(3)) + 5)
+    return model
+
+
 def of_highspy(tmp_path):
     model = silent()
     x = [
@@ -156,7 +168,7 @@ def of_lp(tmp_path):
 
 KINDS = {
     maker.__name__.removeprefix("of_"): maker
-    for maker in (of_cvxpy, of_linopy, of_pulp, of_mathopt, of_model_builder, of_highspy, of_mps, of_lp)
+    for maker in (of_cvxpy, of_linopy, of_pulp, of_mathopt, of_model_builder, of_pywraplp, of_highspy, of_mps, of_lp)
 }
 
 
@@ -245,6 +257,14 @@ def test_mathopt_has_no_place_for_solutions(tmp_path):
     model = of_mathopt(tmp_path)
     with pytest.raises(UnsupportedProblemError, match=r"read solution\.primal"):
         solve(model).assign_to(model)
+
+
+def test_auxiliary_variables_of_cvxpy_need_not_be_integers():
+    x = cp.Variable(2, name="x", bounds=[0, 3])
+    gap = integrality_gap(cp.Problem(cp.Minimize(cp.norm1(x - np.array([0.5, 1.2])) + x[0] / 8)))
+    assert gap.relaxed.value == pytest.approx(0.0625)
+    assert gap.integer.value == pytest.approx(0.5 + 0.2)
+    assert gap.integral is False
 
 
 def test_models_are_swapped_side_by_side(tmp_path):
