@@ -35,9 +35,8 @@ from formulations.problems.program import BlockNames, without_constant
 from formulations.problems.quadratic_program import program_of
 from formulations.registry import load
 from formulations.solvers.cvxpy_models import assign_cvxpy, check_same, from_cvxpy, row_duals
-from formulations.solvers.highs import presolve
+from formulations.solvers.highs import DROPPED, ENDLESS, presolve
 
-ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 LINPROG = ("c", "A_ub", "b_ub", "A_eq", "b_eq", "bounds", "integrality")
 """Arguments of scipy.optimize.linprog."""
 
@@ -444,6 +443,15 @@ def to_highs(problem: Problem) -> Any:
 
     program, constant = without_constant(problem.full_program)
     model, options = highspy.HighsModel(), dict[str, Any]()
+    entries = [program.matrix.data, *([] if program.hessian is None else [program.hessian.data])]
+    sides = [side[np.isfinite(side)] for side in (program.lower, program.upper, program.row_lower, program.row_upper)]
+    if any(((part != 0.0) & (np.abs(part) <= DROPPED)).any() for part in entries) or any(
+        (np.abs(side) >= ENDLESS).any() for side in sides
+    ):
+        raise UnsupportedProblemError(
+            f"HiGHS drops coefficients of {DROPPED:g} or less and takes limits of {ENDLESS:g} or more for infinite; "
+            "rescale the problem, or use to_mathopt()"
+        )
     held = model.lp_
     held.num_row_, held.num_col_ = program.matrix.shape
     held.col_cost_, held.offset_ = program.objective, constant
