@@ -1,5 +1,6 @@
 """Models of other tools: read, solved by any solver, proved, verified, written back; problems as models."""
 
+import warnings
 from importlib.util import find_spec
 from itertools import permutations, product
 
@@ -258,6 +259,24 @@ def test_mathopt_has_no_place_for_solutions(tmp_path):
     model = of_mathopt(tmp_path)
     with pytest.raises(UnsupportedProblemError, match=r"read solution\.primal"):
         solve(model).assign_to(model)
+
+
+def test_masked_variables_of_linopy_are_left_out():
+    model, xarray = pytest.importorskip("linopy").Model(), pytest.importorskip("xarray")
+    there = xarray.DataArray([[True, False], [True, True]], coords={"plant": ["p", "q"], "shop": [10, 20]})
+    x = model.add_variables(0, 4, coords=there.coords, mask=there, name="x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what masks will mean in later versions
+        need = model.add_constraints(x.sum("plant") >= 3, name="need")
+        model.add_objective(x.sum() + x.sum("shop").sel(plant="q"))
+    solution = solve(model, "highs")
+    assert solution.value == pytest.approx(3 + 2 * 3)
+    names = [solution.problem.variable_name(column) for column in range(3)]
+    assert names == ["x['p', 10]", "x['q', 10]", "x['q', 20]"]
+    assert solution.problem.row_name(1) == "need[20]"
+    solution.assign_to(model)
+    np.testing.assert_allclose(x.solution.values, [[3.0, np.nan], [0.0, 3.0]])
+    np.testing.assert_allclose(need.dual.values, [1.0, 2.0])
 
 
 def test_auxiliary_variables_of_cvxpy_need_not_be_integers():
