@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from formulations.solvers.exact import ExactArgmax as ExactArgmax
     from formulations.solvers.function_solver import function_solver as function_solver
     from formulations.solvers.highs import Highs as Highs
+    from formulations.solvers.models import as_problem as as_problem
     from formulations.solvers.ortools import OrTools as OrTools
     from formulations.solvers.qpsolvers import QpSolvers as QpSolvers
     from formulations.solvers.scipy import Scipy as Scipy
@@ -189,6 +190,7 @@ WORDS = {
     "UnknownSolverError": "formulations.errors:UnknownSolverError",
     "UnsupportedProblemError": "formulations.errors:UnsupportedProblemError",
     "Witness": "formulations.integrality.evidence:Witness",
+    "as_problem": "formulations.solvers.models:as_problem",
     "compatible_solvers": "formulations.solvers:compatible_solvers",
     "suggest_changes": "formulations.solving.integrality:suggest_changes",
     "certify": "formulations.certificates.certify:certify",

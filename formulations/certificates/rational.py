@@ -66,11 +66,12 @@ def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | N
     value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
     rows = problem.linearised(problem.linear)
     bound: Rational = -float("inf")
+    sign = -1 if problem.is_maximization else 1
     for dual in [] if y is None else [y, problem.nearby_dual(y)]:
         prices, z = fractions(dual[: problem.row_lower.size]), fractions(dual[problem.row_lower.size :])
         bent = _times(problem.hessian, z)
-        bound = max(bound, _dual(rows, bent + linear, prices) - inner(z, bent) / 2)
-    return Evidence(_largest_violation(rows, point), value, bound)
+        bound = max(bound, _dual(rows, sign * (bent + linear), prices) - sign * inner(z, bent) / 2)
+    return Evidence(_largest_violation(rows, point), value, sign * bound)
 
 
 def margin_dual_evidence(problem: GroupedSimplexQP, x: NDArray[Any], y: Floats | None) -> Evidence:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, as_path, check_type, finite, frozen
+from formulations.arrays import LARGEST, Floats, Ints, check_type, finite, frozen
 from formulations.constraints.constraint import violations
 from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -20,7 +19,7 @@ from formulations.problems.assignment import ProfitProblem
 from formulations.problems.directed_rounding import added, below, products
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import EPSILON, Solution
-from formulations.problems.program import Program, split_by_block, write
+from formulations.problems.program import Program, split_by_block
 from formulations.problems.ranking import RankTwoAssignment
 
 
@@ -143,9 +142,9 @@ class ConstrainedRanking(ProfitProblem):
             raise InvalidSolutionError(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
         return found
 
-    def write(self, path: str | Path) -> None:
-        """Write the integer program to an .mps or .lp file."""
-        write(self.admissible.compiled.program(self.profit, integer=True), Path(as_path(path)))
+    @property
+    def full_program(self) -> Program:
+        return self.linear_program(integer=True).program
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         """The dual of every row by name, 0 for documents whose row is implied. For a proof by cases, the duals of the
@@ -282,7 +281,3 @@ class PenalizedRanking(ConstrainedRanking):
         cells = np.arange(self.positions), np.asarray(x)
         rest = 0.0 if self.worth_digits is None else self.worth_digits[cells]
         return below(self.worth[cells], rest, -terms, -digits, -dropped - self._unsure)
-
-    def write(self, path: str | Path) -> None:
-        """Write the widened integer program to an .mps or .lp file."""
-        write(widened(self.compiled, self.worth, integer=True), Path(as_path(path)))

@@ -1,6 +1,7 @@
 """The matrix whose integrality is tested, with the names and limits of its problem.
 
-A problem is anything with a linear `program` (a problem class, a set of rankings), or a bare matrix.
+A problem is anything with a linear `program` (a problem class, a set of rankings), a model that `as_problem` reads, or
+a bare matrix.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import LARGEST, check_no_mask
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
+from formulations.problems.cvxpy_problem import as_form, is_model
 from formulations.problems.program import Program
 
 
@@ -63,6 +65,7 @@ class Statement:
 
 def stated(problem: csr_array | ArrayLike | Any) -> Statement:
     """The statement of a problem with a linear `program` (or of a program itself), or of a bare matrix."""
+    problem = as_form(problem) if is_model(problem) else problem
     inner = getattr(problem, "program", problem)
     program = getattr(inner, "program", inner)
     if not isinstance(program, Program):

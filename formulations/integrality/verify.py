@@ -26,7 +26,8 @@ def verify_integrality(
     groups" without total unimodularity: its program has an integral optimum for this objective. For the integrality of
     one optimum use `integrality_gap`.
 
-    problem     a problem, anything with a linear `program`, or a matrix of integers, dense or sparse
+    problem     a problem, anything with a linear `program`, a model that `as_problem` reads, or a matrix of integers,
+                dense or sparse
     seed        of the search for witnesses; results are reproducible
     max_effort  length of the search after the quick proofs fail, as a multiple of the default
 

@@ -19,11 +19,10 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from formulations.errors import InvalidProblemError, ProgramFileWarning
-from formulations.problems.program import Block, Program
+from formulations.problems.program import CONSTANT, Block, Program
 
 BYTES = 1 << 28  # largest size of a file, decompressed
 INFINITE = 1e20  # limits from this magnitude on are infinite, as in CPLEX and HiGHS; many files write 1e30
-CONSTANT = "objective constant"  # a variable fixed at one; names of files have no blank, or at most 8 characters
 
 
 def lines_of(path: Path) -> list[str]:

@@ -54,12 +54,9 @@ from formulations.gallery.assignments import constrained_ranking
 from formulations.io.lp_file import read_lp
 from formulations.io.mps_file import read_mps
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.program import Program
 from formulations.problems.quadratic_program import QuadraticProgram
 
 READERS = {".mps": read_mps, ".lp": read_lp}
-
-CHECKED = 3000  # largest number of variables for which the hessian is tested for positive semidefiniteness
 
 
 def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
@@ -76,25 +73,13 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     program = READERS[suffix](file)
     if program.hessian is None:
         return LinearProgram.from_program(program)
-    _check_convex(file.name, program)
-    return QuadraticProgram.from_program(program)
-
-
-def _check_convex(name: str, program: Program) -> None:
-    assert program.hessian is not None
     if program.integer is not None:
         raise InvalidProblemError(
-            f"{name} has squares and integer variables, which no problem class supports; remove one"
+            f"{file.name} has squares and integer variables, which no problem class supports; remove one"
         )
-    if program.is_maximization:
-        raise InvalidProblemError(f"{name} maximises with squares; state the minimum of the negative")
-    size = program.objective.size
-    if size > CHECKED:
-        raise InvalidProblemError(f"{name}: squares of {size} variables are more than {CHECKED}; state it in Python")
-    hessian = program.hessian.toarray()
-    values = np.linalg.eigvalsh(hessian)
-    if not np.array_equal(hessian, hessian.T) or values[0] < -1e-9 * max(1.0, values[-1]):
-        raise InvalidProblemError(f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g})")
+    squared = QuadraticProgram.from_program(program)
+    squared.check_curvature(file.name)
+    return squared
 
 
 LONGEST = 1000  # largest length of a solver name with its options

@@ -1,16 +1,17 @@
-"""A user's `cvxpy.Problem` as a problem class."""
+"""A user's `cvxpy.Problem` that is no linear or quadratic program as a problem class; models of other tools."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.errors import UnsupportedProblemError
 from formulations.problems.problem import EPSILON, Problem
+from formulations.registry import load
 
 
 class CvxpyStatement(Protocol):
@@ -25,7 +26,10 @@ class CvxpyStatement(Protocol):
     def variables(self) -> Any: ...
 
 
-AnyProblem: TypeAlias = Problem | CvxpyStatement  # what can be solved: a form, or a user's own `cvxpy.Problem`
+AnyProblem: TypeAlias = Problem | CvxpyStatement | Any  # what can be solved: a problem, or a model of another tool
+
+TOOLS = ("cvxpy", "linopy", "pulp", "ortools", "highspy", "gurobipy")
+"""Packages whose models `as_problem` reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +107,18 @@ class CvxpyProblem(Problem):
 
 
 def as_form(problem: Any) -> Problem:
-    """The problem itself, or a wrapped `cvxpy.Problem`."""
-    if isinstance(problem, Problem):
-        return problem
-    if type(problem).__module__.partition(".")[0] == "cvxpy" and hasattr(problem, "objective"):
-        return CvxpyProblem(problem)
-    raise UnsupportedProblemError(
-        f"problem cannot be a {type(problem).__name__}; pass a problem of formulations or a cvxpy.Problem"
+    """The problem itself, or that of a model of another tool."""
+    form: Problem = problem if isinstance(problem, Problem) else load("formulations.solvers.models:as_problem")(problem)
+    return form
+
+
+def is_model(value: Any) -> bool:
+    """Whether an object is from a package whose models `as_problem` reads, the path of a program or arguments of
+    linprog."""
+    if isinstance(value, str | PathLike):
+        return str(value).endswith((".mps", ".lp", ".mps.gz", ".lp.gz"))
+    return (isinstance(value, dict) and "c" in value) or any(
+        base.__module__.partition(".")[0] in TOOLS for base in type(value).__mro__
     )
 
 

@@ -22,7 +22,7 @@ from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import EPSILON, Problem, checked_dual, integers_below
-from formulations.problems.program import Block, Program
+from formulations.problems.program import Block, Program, with_constant
 
 WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
 LIMITS = nb.types.Array(nb.int64, 2, "C", readonly=True)
@@ -239,6 +239,10 @@ class GroupSequence(Problem):
     def program(self) -> Program:
         program = self.flow().program
         return replace(program, objective=-program.objective, is_maximization=True)
+
+    @property
+    def full_program(self) -> Program:
+        return with_constant(self.program, float(self.worth.T[self._rank < self.lower[self.group]].sum()))
 
     def flow(self) -> MinCostFlow:
         """One unit from each position to a group, arcs from (g, p) to (g, p + 1) each of one unit; units

@@ -16,7 +16,7 @@ from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import EPSILON, Problem, checked_dual, integers_below
-from formulations.problems.program import Block, Program
+from formulations.problems.program import Block, Program, with_constant
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, FeatureMap, GainTable
 
 
@@ -137,6 +137,10 @@ class LatticePath(Problem):
     def program(self) -> Program:
         program = self.flow().program
         return replace(program, objective=-program.objective, is_maximization=True)
+
+    @property
+    def full_program(self) -> Program:
+        return with_constant(self.program, self.constant)
 
     def flow(self) -> MinCostFlow:
         """One unit from the first state to the last: edges are arcs with negated gains as costs, chain by chain; the

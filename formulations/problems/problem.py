@@ -27,6 +27,7 @@ from formulations.arrays import Floats, Ints, as_path, check_no_mask
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, InvalidProblemError, InvalidSolutionError, UnsupportedProblemError
 from formulations.problems.program import Program, algebra, write
+from formulations.registry import load
 
 EPSILON = 2.0**-52
 
@@ -113,6 +114,12 @@ class Problem(CompactReprMixin, ABC):
         """The problem as a `Program` of rows and columns; raises `UnsupportedProblemError` if the class has
         none."""
         raise UnsupportedProblemError(f"{type(self).__name__} cannot be restated as a linear or quadratic program")
+
+    @property
+    def full_program(self) -> Program:
+        """The `program` that `write` and the models of other tools state: with integers, and with the constant of the
+        objective as a variable fixed at 1."""
+        return self.program
 
     def to_text(self) -> str:
         """The full problem in algebraic notation."""
@@ -221,13 +228,30 @@ class Problem(CompactReprMixin, ABC):
             )
         return violation
 
+    def to_cvxpy(self) -> Any:
+        """The problem as a cvxpy.Problem, to be changed or solved there: a variable for each block of variables, named
+        as in `to_text`, and a constraint for each block of rows with the label of the block.
+
+        More than 200 blocks, as of files and of models with scalar variables, are one vector x, and their rows one
+        constraint. A margin dual is stated in its own variable α, not in solver scaling.
+        """
+        return load("formulations.solvers.cvxpy_models:to_cvxpy")(self)
+
+    def to_highs(self) -> Any:
+        """The problem as a highspy.Highs object, ready to run, with names of columns and rows."""
+        return load("formulations.solvers.models:to_highs")(self)
+
+    def to_mathopt(self) -> Any:
+        """The problem as a Model of OR-Tools MathOpt, with names of variables and linear constraints."""
+        return load("formulations.solvers.models:to_mathopt")(self)
+
     def write(self, path: str | Path) -> None:
         """Write the problem as a linear or quadratic program to an .mps or .lp file.
 
         A constrained ranking is written as an integer program. A margin dual is written in solver scaling: a minimum,
         with variables and objective of order one.
         """
-        write(self.program, Path(as_path(path)))
+        write(self.full_program, Path(as_path(path)))
 
 
 class Status(Enum):
@@ -320,6 +344,15 @@ class Solution(CompactReprMixin):
         """Whether x is a point of the shape of another problem, to start from."""
         sizes = [len(part.lower) for part in (self.problem, problem) if hasattr(part, "lower")]
         return type(self.problem) is type(problem) and len(set(sizes)) <= 1
+
+    def assign_to(self, model: Any) -> None:
+        """Write the values into the variables of the model that `as_problem` read, and the duals of a program without
+        integers into its constraints: a cvxpy.Problem, linopy.Model, pulp.LpProblem or highspy.Highs (values only).
+
+        Raises UnsupportedProblemError for a model without a place for solutions, InvalidSolutionError for another
+        model than the one that was solved.
+        """
+        load("formulations.solvers.models:assign")(self, model)
 
     def with_metadata(self, **changes: Any) -> Solution:
         """A copy with solver, version, seconds, message or details filled in."""

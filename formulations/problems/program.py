@@ -29,7 +29,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from itertools import groupby
 from pathlib import Path
@@ -42,6 +42,9 @@ from scipy.sparse import csr_array, tril
 from formulations.arrays import Bools, Floats
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
+
+AUXILIARY = "cvxpy auxiliary"  # variables and rows of cvxpy's canonicalization
+CONSTANT = "objective constant"  # a variable fixed at one; names of files have no blank, or at most 8 characters
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,79 @@ class Program(CompactReprMixin):
 
     def row_name(self, row: int) -> str:
         return name_at(self.rows or (Block("row", (self.row_lower.size,)),), row)
+
+    @property
+    def names(self) -> tuple[list[str], list[str]]:
+        """The names of all variables and of all rows."""
+        blocks = (named(self.variables, "x", self.objective.size), named(self.rows, "row", self.row_lower.size))
+        columns, rows = ([one.name(member) for one in held for member in range(one.size)] for held in blocks)
+        return columns, rows
+
+
+class BlockNames:
+    """Names of variables or rows as blocks, made unique."""
+
+    def __init__(self, usual: str) -> None:
+        self.usual, self.size = usual, 0
+        self.blocks: list[Block] = []
+        self.taken: set[str] = set()
+
+    def add(self, name: str | None, index: tuple[Any, ...] = (), by_label: bool = False) -> None:
+        """A block of this name; without one, of the usual name and the number of the member."""
+        label = wanted = name or f"{self.usual}[{self.size}]"
+        copy = 2
+        while label in self.taken:
+            label, copy = f"{wanted} ({copy})", copy + 1
+        self.taken.add(label)
+        self.blocks.append(Block(label, index, by_label))
+        self.size += self.blocks[-1].size
+
+    @classmethod
+    def scalars(cls, usual: str, names: Iterable[str | None]) -> BlockNames:
+        """A block for each name."""
+        found = cls(usual)
+        for name in names:
+            found.add(name)
+        return found
+
+
+def with_constant(program: Program, constant: float) -> Program:
+    """The program with this constant as the cost of a variable fixed at 1, an integer if all others are; unchanged for
+    0."""
+    if not constant:
+        return program
+    size = program.objective.size
+    matrix, hessian = program.matrix.copy(), None if program.hessian is None else program.hessian.copy()
+    matrix.resize((matrix.shape[0], size + 1))
+    if hessian is not None:
+        hessian.resize((size + 1, size + 1))
+    return replace(
+        program,
+        objective=np.append(program.objective, constant),
+        matrix=matrix,
+        lower=np.append(program.lower, 1.0),
+        upper=np.append(program.upper, 1.0),
+        integer=None if program.integer is None else np.append(program.integer, program.integer.all()),
+        variables=(*named(program.variables, "x", size), Block(CONSTANT, ())),
+        hessian=hessian,
+    )
+
+
+def without_constant(program: Program) -> tuple[Program, float]:
+    """The program without its variable "objective constant", and this constant."""
+    if not program.variables or program.variables[-1] != Block(CONSTANT, ()):
+        return program, 0.0
+    rest = slice(0, program.objective.size - 1)
+    return replace(
+        program,
+        objective=program.objective[rest],
+        matrix=csr_array(program.matrix[:, rest]),
+        lower=program.lower[rest],
+        upper=program.upper[rest],
+        integer=None if program.integer is None else program.integer[rest],
+        variables=program.variables[:-1],
+        hessian=None if program.hessian is None else csr_array(program.hessian[rest][:, rest]),
+    ), float(program.objective[-1])
 
 
 def algebra(program: Program) -> str:
@@ -313,8 +389,7 @@ def _number(value: float) -> str:
 def _names(problem: Program) -> tuple[list[str], list[str]]:
     """Names of columns and rows in unique portable ASCII names."""
     taken = set(RESERVED)
-    columns = [_unique(_plain(problem.variable_name(j)), taken) for j in range(problem.objective.size)]
-    rows = [_unique(_plain(problem.row_name(i)), taken) for i in range(problem.row_lower.size)]
+    columns, rows = ([_unique(_plain(name), taken) for name in names] for names in problem.names)
     return columns, rows
 
 

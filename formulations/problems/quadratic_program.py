@@ -13,12 +13,12 @@ from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblemError
+from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.problems.directed_rounding import UNIT, Pair, above, added, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.linear_program import LinearProgram, finite_matrix, least_size
 from formulations.problems.problem import EPSILON, Problem, checked_dual, unit
-from formulations.problems.program import Program
+from formulations.problems.program import Block, BlockNames, Program, name_at, split_by_block, with_constant
 from formulations.time_limit import is_out_of_time
 
 TRIES = 4  # maximum number of corrections of duals without a bound
@@ -26,6 +26,7 @@ NEWTON_STEPS = 3  # corrections of the point of linearisation
 NO_DUAL = 1e-8  # duals of this part of the largest are rounding
 SHRINKS = (2.0**-44, 2.0**-36, 2.0**-28)  # by which duals are made smaller
 LITTLE = 1e-12  # of the terms of the objective, that reduced costs may lower the bound by
+MOST_CHECKED = 3000  # connected variables for which the hessian is tested for positive semidefiniteness
 MOST_DENSE = 2000  # variables of a component of the hessian whose curvature is worked out
 
 
@@ -62,12 +63,23 @@ def least_eigenvalue(matrix: Floats) -> float:
     return 0.0
 
 
+def is_nearly_positive(matrix: Floats) -> bool:
+    """Whether Cholesky's method shows at once that no eigenvalue of a symmetric matrix is below -1e-9 times the largest
+    diagonal entry (or 1)."""
+    try:
+        np.linalg.cholesky(matrix + 1e-9 * max(1.0, float(np.diag(matrix).max())) * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, eq=False)
 class QuadraticProgram(Problem):
-    """min ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
+    """min (or max) ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
-    `hessian` is symmetric and positive semidefinite (not checked; the bound requires it). A dual y has
-    one entry per row, followed by a point z at which the objective is linearised.
+    `hessian` is symmetric, positive semidefinite for a minimum and negative semidefinite for a maximum (see
+    `check_curvature`; the bound requires it). `variables` and `rows` name columns and rows by block. A dual y has one
+    entry per row, with the sign of a minimum, followed by a point z at which the objective is linearised.
     """
 
     hessian: csr_array
@@ -77,14 +89,15 @@ class QuadraticProgram(Problem):
     row_upper: Floats
     lower: Floats
     upper: Floats
-
-    is_maximization = False
+    is_maximization: bool = False
+    variables: tuple[Block, ...] = ()
+    rows: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
         hessian = finite_matrix("hessian entries", self.hessian)
         object.__setattr__(self, "hessian", hessian)
         rest = self._feasible_set
-        for name in ("matrix", "row_lower", "row_upper", "lower", "upper"):
+        for name in ("matrix", "row_lower", "row_upper", "lower", "upper", "variables", "rows"):
             object.__setattr__(self, name, getattr(rest, name))
         object.__setattr__(self, "linear", rest.objective)
         if hessian.shape != (self.linear.size, self.linear.size):
@@ -92,11 +105,38 @@ class QuadraticProgram(Problem):
 
     @classmethod
     def from_program(cls, program: Program) -> QuadraticProgram:
-        """The quadratic program of a `Program` that minimises a convex quadratic objective."""
-        if program.hessian is None or program.is_maximization:
-            raise InvalidProblemError("a quadratic program must minimise and have a hessian")
+        """The quadratic program of a `Program` that has a hessian and no integers."""
+        if program.hessian is None or program.integer is not None:
+            raise InvalidProblemError("a quadratic program must have a hessian and no integer variables")
         limits = (program.row_lower, program.row_upper, program.lower, program.upper)
-        return cls(program.hessian, program.objective, program.matrix, *limits)
+        names = (program.variables, program.rows)
+        return cls(program.hessian, program.objective, program.matrix, *limits, program.is_maximization, *names)
+
+    def check_curvature(self, name: str) -> None:
+        """Raise InvalidProblemError unless the objective is convex (for a maximum, concave) up to rounding."""
+        label, sign = self._components, -1.0 if self.is_maximization else 1.0
+        held = np.unique(label[np.flatnonzero(np.diff(self.hessian.indptr))])
+        for component in held.tolist():
+            part = np.flatnonzero(label == component)
+            if part.size > MOST_CHECKED:
+                raise InvalidProblemError(
+                    f"{name}: squares of {part.size} connected variables are more than {MOST_CHECKED}; state it by "
+                    "QuadraticProgram, which leaves convexity to you"
+                )
+            dense = sign * self.hessian[part][:, part].toarray()
+            if np.array_equal(dense, dense.T) and is_nearly_positive(dense):
+                continue
+            values = np.linalg.eigvalsh(dense)
+            if not np.array_equal(dense, dense.T) or values[0] < -1e-9 * max(1.0, values[-1]):
+                curved = "concave" if self.is_maximization else "convex"
+                raise InvalidProblemError(f"{name}: its squares are not {curved} (an eigenvalue is {values[0]:.3g})")
+
+    @cached_property
+    def minimum(self) -> QuadraticProgram:
+        """The same points with minus the objective of a maximum; a minimum itself."""
+        if not self.is_maximization:
+            return self
+        return replace(self, hessian=-self.hessian, linear=-self.linear, is_maximization=False)
 
     @property
     def program(self) -> Program:
@@ -105,7 +145,8 @@ class QuadraticProgram(Problem):
     def linearised(self, objective: Floats) -> LinearProgram:
         """The linear program over the same feasible set with this objective."""
         limits = (self.row_lower, self.row_upper, self.lower, self.upper)
-        return LinearProgram(objective, self.matrix, *limits, is_maximization=False)
+        names = (self.variables, self.rows)
+        return LinearProgram(objective, self.matrix, *limits, self.is_maximization, None, *names)
 
     @cached_property
     def _feasible_set(self) -> LinearProgram:
@@ -154,6 +195,8 @@ class QuadraticProgram(Problem):
         point = np.asarray(x, dtype=np.float64)
         terms, digits, off = products(self.linear, point)
         bent, lost = weighted(0.5 * point, self._hessian_product(point))
+        if self.is_maximization:
+            return below(terms, digits, *bent, -(off + lost))
         return above(terms, digits, *bent, off + lost)
 
     def bound(self, y: Floats) -> float:
@@ -164,11 +207,12 @@ class QuadraticProgram(Problem):
         infinite still, nearby duals and a point with reduced costs of exactly 0 are enclosed. They stay unknown where
         more than about 70 free directions depend on each other up to rounding and the matrices are dense.
         """
-        return self._best_near(y)[0]
+        least = self.minimum._best_near(y)[0]
+        return -least if self.is_maximization else least
 
     def nearby_dual(self, y: Floats) -> Floats:
         """The duals and the point of linearisation near y that prove the bound, up to rounding."""
-        return self._best_near(y)[1]
+        return self.minimum._best_near(y)[1]
 
     def _best_near(self, y: Floats) -> tuple[float, Floats]:
         rows, size = self.row_lower.size, self.linear.size
@@ -337,3 +381,53 @@ class QuadraticProgram(Problem):
     def active_dual(self, y: Floats) -> Floats:
         rows = self.row_lower.size
         return np.concatenate([self._feasible_set.active_dual(y[:rows]), y[rows:]])
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.variables, x)
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return self._feasible_set.named_dual(y[: self.row_lower.size])
+
+    def variable_name(self, column: int) -> str:
+        return name_at(self.variables, column)
+
+    def row_name(self, row: int) -> str:
+        return name_at(self.rows, row)
+
+
+def program_of(
+    objective: Floats,
+    matrix: Any,
+    rows: tuple[Floats, Floats],
+    limits: tuple[Floats, Floats],
+    names: tuple[BlockNames, BlockNames],
+    *,
+    is_maximization: bool,
+    integer: Any = None,
+    constant: float = 0.0,
+    hessian: Any = None,
+) -> LinearProgram | QuadraticProgram:
+    """The program of these arrays; names: of variables, of rows."""
+    variables, row_names = names
+    objective = np.asarray(objective, dtype=np.float64)
+    size, count = objective.size, rows[0].size
+    if not size:
+        raise InvalidProblemError("the model has no variables; add one at least")
+    for (low, high), held in ((rows, row_names), (limits, variables)):
+        for index in np.flatnonzero((low == np.inf) | (high == -np.inf))[:1].tolist():
+            raise InfeasibleError(f"{name_at(held.blocks, index)} must be between {low[index]} and {high[index]}")
+    marked = None if integer is None else np.asarray(integer, dtype=np.bool_)
+    sides = (rows[0] + 0.0, rows[1] + 0.0, limits[0] + 0.0, limits[1] + 0.0)  # no -0
+    blocks = (tuple(variables.blocks), tuple(row_names.blocks))
+    curved = None if hessian is None or not csr_array(hessian).count_nonzero() else csr_array(hessian)
+    table = csr_array(matrix, shape=(count, size))
+    stated = with_constant(Program(objective, table, *sides, is_maximization, marked, *blocks, curved), constant)
+    if curved is None:
+        return LinearProgram.from_program(stated)
+    if marked is not None and marked.any():
+        raise UnsupportedProblemError(
+            "the model has a quadratic objective and integer variables, which no problem class supports; remove one"
+        )
+    program = QuadraticProgram.from_program(replace(stated, integer=None))
+    program.check_curvature("the model")
+    return program

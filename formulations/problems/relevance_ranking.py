@@ -130,6 +130,10 @@ class RelevanceRanking(Memoized, OrderProblem):
     def program(self) -> Program:
         return self.lattice().program
 
+    @property
+    def full_program(self) -> Program:
+        return self.lattice().full_program
+
     def _order_values(self, x: NDArray[Any]) -> OrderValues:
         return self.alone().judged(np.asarray(x, dtype=np.int64))
 

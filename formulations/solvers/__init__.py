@@ -18,6 +18,7 @@ import numpy as np
 from formulations.arrays import check_type
 from formulations.bridges import crossings
 from formulations.errors import InvalidProblemError, UnknownSolverError
+from formulations.problems.cvxpy_problem import AnyProblem, as_form, is_model
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem
 from formulations.registry import load
@@ -130,9 +131,12 @@ def list_solvers() -> list[str]:
     return found
 
 
-def compatible_solvers(problem: Problem | type[Problem]) -> list[str]:
-    """The names of all installed solvers that solve this problem, or problems of this class, bridges included; without
+def compatible_solvers(problem: AnyProblem | type[Problem]) -> list[str]:
+    """The names of all installed solvers that solve this problem (also a model that `as_problem` reads), or problems of
+    this class, bridges included; without
     those that are much too slow for a problem of this size."""
+    if is_model(problem):
+        problem = as_form(problem)
     if not (isinstance(problem, Problem) or (isinstance(problem, type) and issubclass(problem, Problem))):
         raise InvalidProblemError(
             f"problem must be a Problem or a class of problems; got {problem!r:.80}. Build one by a function of the "

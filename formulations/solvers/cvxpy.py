@@ -272,7 +272,7 @@ def back_end_of(backend: str) -> BackEnd:
 def _counted(statement: Any) -> dict[str, Any]:
     """The back end's iteration count, if it reports one."""
     count = getattr(statement.solver_stats, "num_iters", None)
-    return {} if count is None else {"iterations": int(count)}
+    return {} if count is None or count < 0 else {"iterations": int(count)}
 
 
 def usual_unit(costs: Floats) -> float:
@@ -300,7 +300,7 @@ def _stated(
         costs = problem.objective / (-scale if problem.is_maximization else scale)
         objective = costs @ x
     else:
-        x = cvxpy.Variable(columns, name="x")
+        problem, x = problem.minimum, cvxpy.Variable(columns, name="x")
         scale = cost_unit(np.append(problem.linear, problem.hessian.data))
         curved = cvxpy.quad_form(x, cvxpy.psd_wrap(problem.hessian / scale))
         objective = curved / 2 + (problem.linear / scale) @ x

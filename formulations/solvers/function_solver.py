@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from formulations.arrays import check_type, each
 from formulations.errors import InvalidSolutionError, UnknownSolverError
 from formulations.problems.assignment import OrderProblem
+from formulations.problems.cvxpy_problem import is_model
 from formulations.problems.problem import Problem, Solution
+from formulations.solvers.cvxpy_models import solve_statement
 from formulations.solvers.solver import Solver, SolverResult
 
 
@@ -30,7 +32,7 @@ from formulations.solvers.solver import Solver, SolverResult
 class FunctionSolver:
     """A function as a solver; see `function_solver`."""
 
-    function: Callable[[Any], SolverResult | Solution | NDArray[Any]]
+    function: Callable[[Any], Any]
     accepts: tuple[type[Problem], ...]
     name: str
     package: str = ""
@@ -52,13 +54,15 @@ class FunctionSolver:
             return SolverResult(answer.x, answer.y, answer.message, details)
         if isinstance(answer, SolverResult):
             return answer
+        if is_model(answer):
+            return solve_statement(answer, problem)
         if isinstance(problem, OrderProblem):
             return SolverResult(order_from(answer, problem))
         point = _array(answer)
         if not point.ndim:
             raise InvalidSolutionError(
                 f"a solver function must return a point of {type(problem).__name__} ({problem.shape_text}) as an array "
-                f"of numbers, a SolverResult or a Solution; got {answer!r:.80}."
+                f"of numbers, a SolverResult, a Solution or a cvxpy.Problem; got {answer!r:.80}."
             )
         return SolverResult(point)
 
@@ -95,7 +99,7 @@ def order_from(answer: Any, problem: OrderProblem) -> NDArray[Any]:
 
 
 def function_solver(
-    function: Callable[[Any], SolverResult | Solution | NDArray[Any]],
+    function: Callable[[Any], Any],
     *,
     accepts: type[Problem] | Iterable[type[Problem]] = (),
     name: str | None = None,
@@ -105,9 +109,10 @@ def function_solver(
     """A function as a solver, accepted wherever a solver is: `solve`, rankers, `SolverSwap`.
 
     Args:
-        function: maps a problem to a point, a `SolverResult(x, y)` with duals, or a `Solution`. The point of a ranking
-            or an assignment is the document at each position, a 0/1 matrix, or a pair (rows, columns). Value,
-            feasibility and bound are recomputed; without duals the bound is recovered from the point.
+        function: maps a problem to a point, a `SolverResult(x, y)` with duals, a `Solution`, or a cvxpy.Problem made
+            by changing `problem.to_cvxpy()`, which cvxpy then solves. The point of a ranking or an assignment is the
+            document at each position, a 0/1 matrix, or a pair (rows, columns). Value, feasibility and bound are
+            recomputed for the unchanged problem; without duals the bound is recovered from the point.
         accepts: the problem classes that the function accepts, one at least; bridges restate others, such as a ranking
             as an `Assignment` or a `LinearProgram`, and map the answer back.
         name: its name in results, after "own:"; by default the function's name.

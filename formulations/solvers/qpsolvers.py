@@ -108,6 +108,7 @@ class QpSolvers(Solver):
     def solve(self, problem: QuadraticProgram, warm_start: Solution | None = None) -> SolverResult:
         import qpsolvers
 
+        problem = problem.minimum
         began, options = perf_counter(), dict(DEFAULTS.get(self.backend, {}))
         if self.tolerance is not None:
             options.update(dict.fromkeys(TOLERANCES.get(self.backend, ()), self.tolerance))

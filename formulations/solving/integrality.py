@@ -42,9 +42,10 @@ from formulations.integrality.evidence import Proof, Undecided, Witness
 from formulations.integrality.proofs import prove
 from formulations.integrality.statement import stated
 from formulations.integrality.verify import verify_integrality
-from formulations.problems.cvxpy_problem import AnyProblem
+from formulations.problems.cvxpy_problem import AnyProblem, as_form, is_model
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Solution
+from formulations.problems.program import AUXILIARY
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
@@ -230,19 +231,22 @@ class IntegralityGap(CompactReprMixin):
 
 
 def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> IntegralityGap:
-    """Solve a problem with real and with integer variables (those that it marks, else all), and compare.
+    """Solve a problem with real and with integer variables (those that it marks, else all but auxiliary ones of cvxpy),
+    and compare.
 
-    problem  a problem class, or anything that has a linear `program` with an objective
+    problem  a problem class, a model that `as_problem` reads, or anything that has a linear `program` with an objective
     solver   one that accepts linear programs with integers
 
     Raises what `solve` raises; `UnsupportedProblemError` for a bare matrix, which has no objective.
     """
+    problem = as_form(problem) if is_model(problem) else problem
     linear = stated(problem).program
     if linear is None:
         raise UnsupportedProblemError("a matrix has no objective. Give a problem, or use verify_integrality().")
     program = LinearProgram.from_program(linear)
     relaxed = solve(replace(program, integer=None), solver)
-    every = np.ones(program.objective.size, dtype=np.bool_) if program.integer is None else program.integer
+    own = [np.full(block.size, not block.label.startswith(AUXILIARY)) for block in program.variables]
+    every = np.concatenate(own) if program.integer is None else program.integer
     # What soft rows of fractional coefficients are broken by is no integer.
     marked = problem.linear_program(integer=True).integer if isinstance(problem, PenalizedRanking) else every
     mixed = replace(program, integer=marked)

@@ -11,6 +11,9 @@ value. Limits that admit the same rankings (`limit_range`) are solved once.
 The price of "at least" is never positive: one more unit costs at least its magnitude. Limits of counts are integers.
 Limits of a constraint with share= are shares, without a price: the count of each prefix is rounded.
 
+Of a linear program the limit of rows is swept, by name. The price is the sum of their duals in the relaxation: the
+change of its optimum per unit of the limit, in the sense of the program; where both sides differ, one of them.
+
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
 >>> print(sensitivity(problem, "site", range(1, 4)))
@@ -38,8 +41,10 @@ from formulations.constraints.constraint import Constraint, ShareLimit, row_roun
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
-from formulations.errors import InfeasibleError, InvalidProblemError
+from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import constrained_ranking
+from formulations.problems.cvxpy_problem import as_form, is_model
+from formulations.problems.linear_program import LinearProgram
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
@@ -75,6 +80,7 @@ class SensitivityCurve(CompactReprMixin):
     price: Floats
     integral: Bools
     title: str = field(default="", kw_only=True)
+    has_lines: bool = field(default=True, kw_only=True)  # False for a program, whose bounds hold at their own limits
 
     @classmethod
     def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:
@@ -92,7 +98,12 @@ class SensitivityCurve(CompactReprMixin):
         return np.isnan(self.value)
 
     def above(self, limit: ArrayLike) -> Floats:
-        """The least bound that the duals of all points prove for this limit; inf if no point has a ranking."""
+        """The least bound that the duals of all points prove for this limit; inf if no point has a ranking. Raises
+        UnsupportedProblemError for a curve of a linear program."""
+        if not self.has_lines:
+            raise UnsupportedProblemError(
+                "above() is for rankings; the bounds of a program are proved at its limits only"
+            )
         at = numbers("limit", limit)[..., None]
         lines = self.relaxed + np.where(at == self.limits, 0.0, self.price * (at - self.limits))
         return np.asarray(np.where(self.empty | np.isnan(lines), np.inf, lines).min(axis=-1))
@@ -219,7 +230,7 @@ class SensitivityCurve(CompactReprMixin):
 
 
 def sensitivity(
-    problem: ConstrainedRanking | RankingSet | Sequence[ConstrainedRanking],
+    problem: ConstrainedRanking | RankingSet | LinearProgram | Sequence[ConstrainedRanking] | Any,
     constraint: str,
     limits: Iterable[float],
     *,
@@ -230,8 +241,10 @@ def sensitivity(
     """The curve of the best value against the limit of a constraint.
 
     Args:
-        problem: a problem of `constrained_ranking`; a set with its profit (it may be empty under its own limit); or a
-            sequence of problems (queries) whose sets have constraints of this name, for mean and deviation.
+        problem: a problem of `constrained_ranking`; a set with its profit (it may be empty under its own limit); a
+            linear program, with or without integers, or a model that `as_problem` reads as one; or a sequence of
+            problems of `constrained_ranking` (queries) whose sets have constraints of this name, for mean and
+            deviation.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
         limits: the limits to evaluate, at most 10,000: integers for a constraint of counts, shares from 0 to 1 for one
             with share=.
@@ -253,9 +266,14 @@ def sensitivity(
         problem = _feasible_problem(profit, problem, constraint, requested, side)
     if isinstance(problem, ConstrainedRanking):
         return _curve(problem, constraint, requested, side, solver)
+    problem = as_form(problem) if is_model(problem) else problem
+    if isinstance(problem, LinearProgram):
+        return _curve_of_program(problem, constraint, requested, side, solver)
     every = each("problem", problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
-        raise InvalidProblemError("sensitivity() needs one problem of constrained_ranking() at least")
+        raise InvalidProblemError(
+            "sensitivity() needs one problem of constrained_ranking() at least, or a linear program"
+        )
     found = [_curve(one, constraint, requested, side, solver) for one in every]
     return SensitivityCurve.from_curves(found[0].name, requested, found)
 
@@ -286,6 +304,47 @@ def _curve(
     price[loose & ~np.isnan(value) & (limit.shares is None)] = 0.0  # `relaxed` bounds the rankings under any limit
     arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, integral == 1.0))
     return SensitivityCurve(f"{name} {limit.title}", *arrays)
+
+
+def _curve_of_program(
+    program: LinearProgram, name: str, limits: Floats, side: str | None, solver: Solver | str
+) -> SensitivityCurve:
+    owner = np.repeat([block.label for block in program.rows], [block.size for block in program.rows])
+    rows = owner == name
+    if not rows.any():
+        rows = np.array([one == name for one in program.program.names[1]], dtype=bool)
+    if not rows.any():
+        known = ", ".join(repr(block.label) for block in program.rows[:MAX_NAMED]) or "none"
+        raise InvalidProblemError(f"no row is named {name!r}; there are {known}")
+    side = _chosen_side(program.row_lower[rows], program.row_upper[rows], name, side)
+    points = {one: _point_of_program(program, rows, side, one, solver) for one in dict.fromkeys(limits.tolist())}
+    value, bound, relaxed, price, integral = np.array([points[one] for one in limits.tolist()]).T.copy()
+    if np.isnan(value).all():
+        raise InfeasibleError(f"the program has no feasible point at any of the limits of {name!r}; give others")
+    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, integral == 1.0))
+    return SensitivityCurve(f"{name} {side}", *arrays, has_lines=False)
+
+
+def _point_of_program(
+    program: LinearProgram, rows: Bools, side: str, at: float, solver: Solver | str
+) -> tuple[float, ...]:
+    """Value, bound, relaxed value, price and integrality at one limit of these rows."""
+    low = program.row_lower if side == "at most" else np.where(rows, at, program.row_lower)
+    high = program.row_upper if side == "at least" else np.where(rows, at, program.row_upper)
+    try:
+        moved = replace(program, row_lower=low, row_upper=high)
+        solution = solve(moved, solver)
+    except InfeasibleError:
+        return (np.nan, np.nan, np.nan, np.nan, 0.0)
+    real = solution if moved.integer is None else solve(replace(moved, integer=None), solver)
+    price = np.nan if real.y is None else float(real.y[rows].sum()) * (-1.0 if moved.is_maximization else 1.0)
+    off = (
+        abs(real.bound - solution.value)
+        if moved.integer is not None
+        else np.abs(solution.x - np.round(solution.x)).max()
+    )
+    slack = RELATIVE_GAP * max(1.0, abs(solution.value) if moved.integer is not None else 1.0)
+    return (solution.value, solution.bound, real.bound, price, float(off <= slack))
 
 
 def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
@@ -437,12 +496,17 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
         raise InvalidProblemError(
             f"{name!r} has rows and forbidden cells; sweep the row {held.block.name(0)!r}, or use penalized({name!r})"
         )
-    below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
+    return _chosen_side(held.lower[rows], held.upper[rows], name, side)
+
+
+def _chosen_side(lower: Floats, upper: Floats, name: Hashable, side: str | None) -> str:
+    """The side on which rows have a limit, or the requested one."""
+    below, above = np.isfinite(lower), np.isfinite(upper)
     if side is not None:
         if side not in SIDES:
             raise InvalidProblemError(f"side must be one of {', '.join(map(repr, SIDES))}; got {side!r}")
         return side
-    if (below & above).all() and (held.lower[rows] == held.upper[rows]).all():
+    if (below & above).all() and (lower == upper).all():
         return "exactly"
     if not below.any():
         return "at most"

@@ -30,7 +30,7 @@ from formulations.errors import (
     UnsupportedProblemError,
 )
 from formulations.problems.assignment import OrderProblem
-from formulations.problems.cvxpy_problem import AnyProblem, as_form
+from formulations.problems.cvxpy_problem import AnyProblem, as_form, is_model
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
@@ -123,7 +123,8 @@ def solve(
     """The solution of `problem`, its value and bound recomputed from the data.
 
     Args:
-        problem: a problem, as a function of the gallery returns it, or a `cvxpy.Problem`.
+        problem: a problem, as a function of the gallery returns it, or a model that `as_problem` reads. The variables
+            of a `cvxpy.Problem` get their values, as by its own `solve`; for others see `Solution.assign_to`.
         solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL", or a function of the
             problem, as in `function_solver`. A named solver is never replaced.
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
@@ -151,7 +152,14 @@ def solve(
             violates constraints beyond the tolerance. One without integers that does is returned with the status
             INACCURATE, by "auto" never.
     """
-    problem = problem if isinstance(problem, Problem) else as_form(problem)
+    if not isinstance(problem, Problem):
+        solution = solve(
+            as_form(problem), solver, warm_start, rel_gap=rel_gap, directed_rounding=directed_rounding,
+            time_limit=time_limit, threads=threads, verbose=verbose, options=options,
+        )  # fmt: skip
+        if hasattr(problem, "unpack"):  # a cvxpy.Problem
+            solution.assign_to(problem)
+        return solution
     check_type("directed_rounding", directed_rounding, bool)
     if not isinstance(warm_start, Solution | None):
         raise InvalidProblemError(f"warm_start must be a Solution or None; got a {type(warm_start).__name__}.")
@@ -343,7 +351,7 @@ OBJECTIVES = ("objective", "linear", "profit", "cost", "scores")
 
 
 def solve_many(
-    problem: Problem,
+    problem: AnyProblem,
     solver: Solver | str | Callable[[Any], Any] = "auto",
     *,
     objectives: ArrayLike | None = None,
@@ -354,7 +362,8 @@ def solve_many(
     """The solutions of one problem under many objectives or limits of rows, each solved from the solution before it.
 
     Args:
-        problem: a linear or quadratic program, an assignment, a flow, or a ranking of the gallery.
+        problem: a linear or quadratic program (also a model that `as_problem` reads as one), an assignment, a flow, or
+            a ranking of the gallery.
         solver, options: as in `solve`.
         objectives: (m, ...) one objective a solution, each of the shape of the problem's own: costs, profits, scores,
             or the linear part.
@@ -369,6 +378,7 @@ def solve_many(
     >>> [solution.value for solution in solve_many(program, "highs", row_upper=[[2.0], [4.0], [20.0]])]
     [2.0, 4.0, 14.5]
     """
+    problem = as_form(problem) if is_model(problem) else problem
     check_type("problem", problem, Problem)
     own = {field.name for field in fields(cast(Any, problem))}
     objective = next((name for name in OBJECTIVES if name in own), "objective")

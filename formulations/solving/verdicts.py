@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Floats
-from formulations.errors import FormulationError, InvalidSolutionError, UnboundedError
+from formulations.errors import FormulationError, InfeasibleError, InvalidSolutionError, UnboundedError
 from formulations.problems.linear_program import LinearProgram, implied_limits
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import Problem, Solution
@@ -51,8 +51,21 @@ def verified_verdict(
             if why is not None and _steepest(program, hessian, limit)[1] < -STILL:
                 return UnboundedError(f"{solver!r} found no optimum: {why}, and a direction improves it without end")
     except FormulationError:
+        return _named(program, verdict)
+    return _named(program, verdict) if why is None else InvalidSolutionError(f"{solver!r} is wrong, {why}: {verdict}")
+
+
+def _named(program: LinearProgram, verdict: FormulationError) -> FormulationError:
+    """The verdict "infeasible" with the rows that conflict, as HiGHS finds them; other verdicts unchanged."""
+    if not isinstance(verdict, InfeasibleError) or "onflict" in str(verdict):
         return verdict
-    return verdict if why is None else InvalidSolutionError(f"{solver!r} is wrong, {why}: {verdict}")
+    try:
+        Highs(time_limit=seconds_left()).solve(replace(program, objective=np.zeros(program.objective.size)))
+    except InfeasibleError as found:
+        return InfeasibleError(f"{verdict}. {str(found).partition('. ')[2]}")
+    except FormulationError:
+        return verdict
+    return verdict
 
 
 def _feasible(program: LinearProgram, seconds: float, start: Solution | None) -> str | None:

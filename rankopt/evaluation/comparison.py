@@ -200,9 +200,9 @@ def compare(
         run_a, run_b = (evaluate(relevance, one, several, qid=qid, group=group) for one in scores)
     elif qid is not None or group is not None:
         raise DataError("qid and group are of scores, which need grades; pass relevance=, or leave both out.")
-    elif not isinstance(run_a, Evaluation | type) and np.size(run_a) > FEW:
+    elif not isinstance(run_a, Evaluation | type) and isinstance(count := np.size(run_a), int) and count > FEW:
         warnings.warn(
-            f"{np.size(run_a)} numbers are compared as the values of as many queries; if they are scores of documents, "
+            f"{count} numbers are compared as the values of as many queries; if they are scores of documents, "
             "pass relevance=, qid= (or group=) and measure=",
             MissingQueryIdsWarning,
             stacklevel=2,

@@ -25,6 +25,7 @@ from formulations.arrays import as_path
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, SerializationError
 from formulations.io.toml_file import read_program, read_ranking_set
+from formulations.problems.cvxpy_problem import as_form, is_model
 from formulations.problems.problem import Problem
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
@@ -202,11 +203,12 @@ def problem_files(folder: str | PathLike[str]) -> list[str]:
 def traces_of(given: Any, seconds: float | None = None) -> list[ProblemTrace]:
     """One trace of ranking problems and linear programs, one of quadratic programs, and each given trace unchanged.
 
-    given: a form, a path of a file or folder, a `ProblemTrace`, or several of these. Problems are named after their
-    files, else by number. seconds: the limit of our own search for the optimum of each, against which claims are
-    checked.
+    given: a problem, a model that `as_problem` reads, a path of a file or folder, a `ProblemTrace`, or several of
+    these. Problems are named after their files, else by number. seconds: the limit of our own search for the optimum
+    of each, against which claims are checked.
     """
-    listed = [given] if isinstance(given, Problem | ProblemTrace | str | PathLike) else given
+    single = isinstance(given, Problem | ProblemTrace | str | PathLike) or is_model(given)
+    listed = [given] if single else given
     if not isinstance(listed, Iterable):
         raise _no_problem(given)
     several: list[Any] = []
@@ -221,9 +223,9 @@ def traces_of(given: Any, seconds: float | None = None) -> list[ProblemTrace]:
         if isinstance(one, ProblemTrace):
             traces.append(one)
             continue
-        form = one if isinstance(one, Problem) else _read(one)
+        form = one if isinstance(one, Problem) else as_form(one) if is_model(one) else _read(one)
         kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
-        name = f"problem {number:03d}" if isinstance(one, Problem) else Path(one).name
+        name = Path(one).name if isinstance(one, str | PathLike) else f"problem {number:03d}"
         taken = {entry.name for entry in problems[kind]}
         free = name if name not in taken else f"{name} {number:03d}"
         problems[kind].append(RecordedProblem.judged(free, form, seconds=seconds))

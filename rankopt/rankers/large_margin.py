@@ -124,7 +124,10 @@ class LargeMarginRanker(OptimizedRanker):
     argmax_solver : default "exact"
         The solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
     master_solver : default "auto"
-        The solver of the master program, "auto" or any of `formulations.solvers`. If it fails after the first
+        The solver of the master program: "auto", any of `formulations.solvers`, or a function of the master program
+        (see `formulations.function_solver`), such as `lambda dual: changed(dual.to_cvxpy())` that returns a changed
+        cvxpy.Problem. The bound is that of the unchanged objective, proved from the dual weights that the solver
+        returns; a changed program may leave a gap, which training reports. If the solver fails after the first
         step, training returns the best weights so far, their gap, and a ConvergenceWarning.
     tol : default 0.001
         The relative gap at which training ends.

@@ -19,6 +19,7 @@ from formulations.arrays import check_type
 from formulations.compiled import is_small
 from formulations.registry import load
 from formulations.solvers import compatible_solvers, get_solver
+from formulations.solvers.function_solver import function_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
@@ -195,9 +196,12 @@ class OptimizedRanker(LinearRanker):
         if isinstance(self.master_solver, str) and self.master_solver == "auto":
             return "auto"
         solver = get_solver(self.master_solver) if isinstance(self.master_solver, str) else self.master_solver
+        if callable(solver) and not isinstance(solver, type) and not hasattr(solver, "solve"):
+            solver = function_solver(solver, accepts=self._objective_class().form)
         if not isinstance(solver, Solver):
             raise OptionError(
-                f"master_solver = {self.master_solver!r} is not a solver; pass one of formulations.solvers or its name"
+                f"master_solver = {self.master_solver!r} is not a solver; pass one of formulations.solvers, its name, "
+                "or a function of the master program"
             )
         form = self._objective_class().form
         if not suits(solver, form):

@@ -150,7 +150,7 @@ def test_a_form_without_a_rule_for_rational_numbers_says_so():
     import cvxpy
 
     x = cvxpy.Variable(2, nonneg=True)
-    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(x)), [x >= 1])
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.norm(x)), [x >= 1])
     solution = solve(problem, "cvxpy:CLARABEL")
     assert certify(problem, solution).bound == -np.inf
     with pytest.raises(UnsupportedProblemError, match="exact=False"):

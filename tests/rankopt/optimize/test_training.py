@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 from itertools import product
 
+import cvxpy
 import numpy as np
 import pytest
 from planted.solvers import OneGroup
@@ -11,7 +12,7 @@ from problems.training import BOUNDS, made, objective_at
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations import UnsupportedProblemError
+from formulations import SolverError, UnsupportedProblemError
 from formulations.active_set.solver import ascend
 from formulations.compiled import Kernel
 from rankopt.data import load_sample
@@ -90,6 +91,39 @@ def test_masters_agree(master_solver, method, argmax):
     found = other.fit(X, y, qid=qid).certificate_
     assert abs(found.primal - best.primal) <= found.gap + best.gap
     assert found.relative_gap <= 1e-3
+
+
+def unchanged(dual):
+    return dual.to_cvxpy()
+
+
+def with_cap(dual):
+    """The dual of cvxpy with a row more: its optimum is below that of the unchanged one."""
+    model = dual.to_cvxpy()
+    return cvxpy.Problem(model.objective, [*model.constraints, cvxpy.sum(model.variables()[0]) <= dual.capacity[0] / 2])
+
+
+def infeasible(dual):
+    model = dual.to_cvxpy()
+    return cvxpy.Problem(model.objective, [*model.constraints, model.variables()[0] >= 1e3])
+
+
+@pytest.mark.parametrize("method", [Bundle(), Bundle(groups=1)], ids=str)
+def test_a_function_may_change_the_master_and_the_bound_stays_one_of_the_objective(method):
+    X, y, qid = made(queries=6)
+    options = {"bound": "convex", "lam": 0.1, "method": method, "max_iter": 15, "tol": 1e-2}
+    best = LargeMarginRanker("nDCG@5", **{**options, "max_iter": 200, "tol": 1e-6}).fit(X, y, qid=qid).certificate_
+    same = LargeMarginRanker("nDCG@5", master_solver=unchanged, **options).fit(X, y, qid=qid).certificate_
+    assert same.relative_gap <= 1e-2
+    assert same.bound <= best.primal + 1e-12
+    capped = LargeMarginRanker("nDCG@5", master_solver=with_cap, **options)
+    with pytest.warns(ConvergenceWarning, match="before the gap closed"):
+        found = capped.fit(X, y, qid=qid).certificate_
+    assert found.bound <= best.primal <= found.primal + best.gap
+    assert found.relative_gap > capped.tol
+    assert found.primal == pytest.approx(objective_at(capped, X, y, qid, capped.coef_), rel=1e-12)
+    with pytest.raises(SolverError, match="every GroupedSimplexQP is solvable"):
+        LargeMarginRanker("nDCG@5", master_solver=infeasible, **options).fit(X, y, qid=qid)
 
 
 def test_a_master_that_takes_one_group_says_so_where_there_are_more():
