@@ -12,15 +12,15 @@ from pathlib import Path
 from benchmarks.cases import CASES, Results, Run
 
 SUITES = {
-    "accuracy": "rankers next to each other, ridge, trees and published figures",
-    "argmax": "the loss-augmented argmax next to SciPy, OR-Tools, lapx and sorting",
+    "accuracy": "rankers next to ridge, trees and published figures",
+    "argmax": "the loss-augmented argmax next to SciPy, OR-Tools and sorting",
     "training": "what training costs: passes, steps, masters, growth, engines, first results",
     "criteria": "which criterion to train, and the smoothed measure",
-    "direct": "coordinate ascent on the measure, exact line search, trees weighted by the measure",
+    "direct": "coordinate ascent on the measure and exact line search",
     "trees": "trees on the bound next to LightGBM and XGBoost",
     "ratings": "collaborative rankers on MovieLens: accuracy, seconds, memory, bounds, quotas",
-    "sets": "training and ranking under constraints, limits and their prices, versions of a solver",
-    "solvers": "what `solve` costs beside the bare libraries, and what warm starts save",
+    "sets": "training and ranking under constraints, what a quota costs, versions of a solver",
+    "solvers": "what `solve` costs on top of the bare libraries, and what warm starts save",
     "faults": "fuzzed files, arrays, models and proofs; killed runs; comparison with enumeration",
 }
 

@@ -22,7 +22,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from benchmarks.cases import Run, case, ndcg, p_value, table, timed, wall
+from benchmarks.cases import Run, case, ndcg, p_value, table, timed
 from benchmarks.data import (
     Split,
     data_folder,
@@ -39,11 +39,10 @@ from rankopt.data import Queries, concatenate
 from rankopt.data.canonical_order import canonical
 from rankopt.data.normalisation import METHODS, normalise
 from rankopt.evaluation.comparison import compare
-from rankopt.experimental import DirectBoostedRanker
 from rankopt.measures import evaluate
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.ridge import Ridges
-from rankopt.rankers import DirectRanker, LargeMarginRanker, PairwiseRanker, RegressionRanker, SmoothRanker
+from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
 
 Learner = Callable[[Split, int], np.ndarray]
 """From a split and a seed to the scores of the test documents."""
@@ -94,13 +93,6 @@ def trees(name: str) -> Learner:
     return learn
 
 
-def stopped_trees(split: Split, seed: int) -> np.ndarray:
-    """`DirectBoostedRanker` on two thirds of the queries; as many trees as are best for the last third."""
-    inner = next(folds(split.train, 3, seed))
-    own = DirectBoostedRanker(tree_learner="lightgbm", n_estimators=300, n_jobs=1, random_state=seed)
-    return own.fit(inner.train, eval_set=inner.test).predict(split.test)
-
-
 LINEAR: dict[str, Learner] = {
     "LargeMarginRanker": ranker(lambda seed: LargeMarginRanker()),
     'LargeMarginRanker, lam="auto"': ranker(lambda seed: LargeMarginRanker(lam="auto")),
@@ -117,14 +109,6 @@ TREES: dict[str, Learner] = {
     "hist (scikit-learn)": histogram_boosting,
 }
 RANKERS = LINEAR | TREES
-WINNING: dict[str, Learner] = {
-    **{name: LINEAR[name] for name in ("LargeMarginRanker", "PairwiseRanker", "RegressionRanker")},
-    "SmoothRanker": ranker(lambda seed: SmoothRanker()),
-    "DirectRanker": ranker(lambda seed: DirectRanker()),
-    "DirectRanker, n_restarts=8": ranker(lambda seed: DirectRanker(n_restarts=8)),
-    "DirectBoostedRanker, stopped": stopped_trees,
-    **{name: TREES[name] for name in PEERS},
-}
 MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@1", "P@3", "P@5", "P@10", "AP")
 
 
@@ -210,42 +194,6 @@ def few_queries(run: Run) -> None:
             marks = [p_value(own, values[0]) for own in values]
             cells = [f"{mean(own):.4f}" + (f" (p {p})" if p else "") for own, p in zip(values, marks, strict=True)]
             row(f"{name}, {size}", *cells)
-
-
-@case(packages=["lightgbm"])
-def winning(run: Run) -> None:
-    """Winning numbers over sets and nine measures [paper 3, Tables 3 and 4].
-
-    W: how many other rankers one is above, summed over sets. Cells won: its mean is the largest. Above, below: cells
-    against the better of LightGBM's two objectives, in brackets those with p < .05 (no correction)."""
-    names, learners = set_names(run), run.size(WINNING, {k: WINNING[k] for k in list(WINNING)[:4]})
-    found = {
-        (label, name, measure): values
-        for name in names
-        for label in learners
-        for measure, values in zip(MEASURES, test_values(run, name, learners, label)[0], strict=True)
-    }
-    cells = [(name, measure) for name in names for measure in MEASURES]
-    means = {key: values.mean() for key, values in found.items()}
-    best = {cell: max(means[label, *cell] for label in learners) for cell in cells}
-    print(f"{len(names)} sets: {', '.join(names)}; {len(cells)} cells, {len(learners)} rankers")
-    row = table("", *(f"W {measure}" for measure in MEASURES), "W", "cells won", "above", "below")
-    for label in learners:
-        beaten = [
-            sum(means[label, name, m] > means[other, name, m] + 1e-12 for name in names for other in learners)
-            for m in MEASURES
-        ]
-        sides = np.zeros((2, 2), dtype=int)
-        for cell in cells if label not in PEERS and PEERS[0] in learners else []:
-            peer = max((found[name, *cell] for name in PEERS), key=np.mean)
-            apart = (found[label, *cell] - peer).mean()
-            if abs(apart) > 1e-12:
-                sides[int(apart < 0)] += 1, compare(found[label, *cell], peer).p_randomization < 0.05
-        won = [cell for cell in cells if means[label, *cell] >= best[cell] - 1e-12]
-        row(label, *beaten, sum(beaten), len(won), *(f"{count} ({clear})" for count, clear in sides))
-    row = table("most cells of a set", *names)
-    for label in learners:
-        row(label, *(sum(means[label, n, m] >= best[n, m] - 1e-12 for m in MEASURES) for n in names))
 
 
 @case(data=True)
@@ -341,7 +289,7 @@ def objective(run: Run) -> None:
     for bound, w0 in (("convex", None), ("nonconvex", "regression")):
         for lam in run.size((1.0, 1e-2, 1e-4), (1.0,)):
             own = LargeMarginRanker(bound=bound, position_weights="linear", lam=lam, w0=w0)
-            _, seconds = wall(lambda own=own: own.fit(queries))
+            _, seconds = timed(lambda own=own: own.fit(queries))
             proof, last = own.certificate_, own.history_[-1]
             row(
                 bound, f"{lam:g}", f"{proof.primal:.6f}", f"{proof.bound:.6f}", f"{proof.gap:.1e}",

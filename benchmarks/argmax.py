@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -77,7 +75,6 @@ SETS: dict[str, Callable[[], Queries]] = {
     "MovieLens": films,
     "generated": lambda: drawn(100, 100, 200, 200, 400, 700, 1000, 2000),
     "n = 1000": lambda: drawn(1000, 1000, 1000),
-    "n = 1000, even grades": lambda: drawn(1000, 1000, 1000, below=(0.2, 0.4, 0.6, 0.8)),
     "quick": lambda: drawn(30, 60, 90),
 }
 
@@ -185,26 +182,6 @@ def runs(run: Run) -> None:
         row(name, "all, mean", f"{geometric_mean(logs):.0f}", *[""] * (len(WEIGHTS) + 3))
 
 
-@case()
-def thousand(run: Run) -> None:
-    """Queries of 1,000 documents next to SciPy, cell by cell, at w = 0 and along a run."""
-    row = table("grades", "measure", "weights", *(f"{point} | µs" for point in POINTS))
-    smooth: dict[str, list[tuple[float, float]]] = {point: [] for point in POINTS}
-    for name in names(run, "n = 1000", "n = 1000, even grades"):
-        queries = SETS[name]()
-        for measure, weights in product(run.size(MEASURES, MEASURES[:1]), WEIGHTS):
-            said = full_name(measure, name)
-            cells = [next_to_scipy(stated(queries, said, weights, w), COPIES) for w in points(queries, said, weights)]
-            for point, cell in zip(POINTS, cells, strict=True):
-                smooth[point] += [cell[:2]] * (weights != "linear")
-            row(name, measure, weights, *(f"{cell[0]:.0f} | {cell[3]:.0f}" for cell in cells))
-    row = table("weights other than linear", "mean", "cells", "at least 1,000", "least", "transposed, mean")
-    for point, pairs in smooth.items():
-        direct, transposed = np.transpose(pairs)
-        shown = (f"{geometric_mean(direct):.0f}", direct.size, int((direct >= 1000).sum()), f"{direct.min():.0f}")
-        row(point, *shown, f"{geometric_mean(transposed):.0f}")
-
-
 Prepared = tuple[Callable[[], object], Callable[[Any], np.ndarray], float]
 """A call to be timed, what makes columns of its answer, and what the answer may leave open."""
 
@@ -219,25 +196,13 @@ def or_tools(profit: np.ndarray) -> Prepared:
     return solver.solve, lambda _: np.array([solver.right_mate(i) for i in range(len(profit))]), costs.left
 
 
-def lapx(function: str) -> Callable[[np.ndarray], Prepared]:
-    def prepared(profit: np.ndarray) -> Prepared:
-        import lap
-
-        cost, place = -profit, 1 if function == "lapjv" else 2
-        return lambda: getattr(lap, function)(cost), lambda answer: answer[place], 0.0
-
-    return prepared
-
-
 @case()
 def solvers(run: Run) -> None:
-    """Next to SciPy, OR-Tools and lapx (if installed), each given the matrix both ways; its quicker time counts."""
+    """Next to SciPy and OR-Tools, each given the matrix both ways; its quicker time counts; `--sets MQ2008 ...`."""
     packages: dict[str, Callable[[np.ndarray], Prepared]] = {
         "SciPy": lambda profit: (lambda: linear_sum_assignment(profit, maximize=True), lambda a: a[1], 0.0),
         "OR-Tools": or_tools,
     }
-    if find_spec("lap"):
-        packages |= {f"lapx, {function}": lapx(function) for function in ("lapjv", "lapjvc")}
     row = table("data", "measure", *packages, "least of all")
 
     def quotients(batch: RankTwoBatch) -> np.ndarray:
@@ -271,28 +236,6 @@ def solvers(run: Run) -> None:
                         cells.append(quotients(stated(few, said, weights, w)))
             means = np.exp(np.mean(np.log(cells), axis=0))
             row(name, measure, *(f"{value:.0f}" for value in means), rounded(np.min(cells)))
-
-
-@case()
-def algorithms(run: Run) -> None:
-    """Which algorithms solve the queries of real runs (all points but w = 0), and microseconds a query of each."""
-    row = table("data", "algorithm", "queries, %", "µs")
-    for name in names(run, *list(SETS)[:5]):
-        queries, found = SETS[name](), defaultdict(list)
-        for measure, (number, weights) in product(run.size(MEASURES, MEASURES[:2]), enumerate(WEIGHTS)):
-            said = full_name(measure, name)
-            for w in points(queries, said, weights)[2:]:
-                batch = stated(sampled(queries, number), said, weights, w)
-                taken = solve_batch(batch, COMPILED).algorithm
-                for way in set(taken):
-                    which = np.flatnonzero(taken == way)
-                    same = selected(batch, np.resize(which, 64))
-                    with at_most(1):
-                        _, seconds = repeated(lambda same=same: solve_batch(same, COMPILED), enough=0.005)
-                    found[way] += [1e6 * seconds / 64] * which.size
-        total = sum(map(len, found.values()))
-        for way, times in sorted(found.items(), key=lambda entry: -len(entry[1])):
-            row(name, way, f"{100 * len(times) / total:.1f}", f"{np.mean(times):.1f}")
 
 
 @case()

@@ -10,25 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.cases import ROOT, Run, case, least, p_value, table, timed, wall
+from benchmarks.cases import ROOT, Run, case, least, p_value, table, timed
 from benchmarks.data import data_folder, experts, film_genres, film_ratings, folds, movielens, students
 from formulations import (
     InfeasibleError,
     LinearProgram,
     RankingSet,
     constrained_ranking,
-    ranking,
     sensitivity,
     solve,
 )
 from formulations.bridges import restated
-from formulations.experimental import LimitValueFunction
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 from formulations.solving.sensitivity import limit_of
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.experiments import Limits, SolverSwap
-from rankopt.measures import parse
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
 K, QUERIES = 10, 24
@@ -36,9 +33,9 @@ K, QUERIES = 10, 24
 
 @case()
 def diverse_retrieval(run: Run) -> None:
-    """A query of Π(B, 10): collapsed assignment, flow, linear and integer program, cvxpy; medians of five passes.
+    """A query of Π(B, 10): collapsed assignment, flow, linear and integer program, cvxpy; medians of five.
 
-    "compiled" is the pass over all queries at once that training uses; values of all ways agree."""
+    Processor time. "compiled" is the pass over all queries at once that training uses; values of all ways agree."""
     ways = {
         "collapsed": lambda problem: solve(problem, "scipy"),
         "flow": lambda problem: solve(problem, "ortools:flow"),
@@ -49,7 +46,7 @@ def diverse_retrieval(run: Run) -> None:
 
     def median(work: Callable[[], Any]) -> tuple[Any, float]:
         result = work()
-        return result, float(np.median([wall(work)[1] for _ in range(run.size(5, 1))]))
+        return result, float(np.median([timed(work)[1] for _ in range(run.size(5, 1))]))
 
     row = table("n", "compiled", *ways, "linear program / collapsed", "linear program / compiled")
     for n in run.size((50, 100, 200, 500, 1000, 2000), (50,)):
@@ -97,22 +94,6 @@ def prefixes(run: Run) -> None:
         (program,) = least(run.size(10 if k < 50 else 2, 1), partial(solve, problem, "highs", directed_rounding=False))
         where, times = "every prefix" if everywhere else "three prefixes", (flow, training, program)
         row(n, k, where, *(f"{1e3 * t:.3g}" for t in times), f"{program / flow:.0f}", f"{program / training:.0f}")
-
-
-@case(data=True)
-def shares(run: Run) -> None:
-    """A fit under shares of genres (MovieLens 100k), argmax by "auto" and by the linear program."""
-    ((train, _),) = movielens([1])
-    train = train.select(range(run.count(100, 5)))
-    constraints = Admissible(10, on_infeasible="truncate").at_most(share=0.4, by="genre")
-    row = table("weights", "argmax", "processor seconds", "J", "gap")
-    for weights in run.size(("discount", "linear"), ("linear",)):
-        for solver in ("auto", "highs"):
-            options = {"constraints": constraints, "argmax_solver": solver, "engine": "serial"}
-            own = LargeMarginRanker("nDCG@10", position_weights=weights, **options)
-            _, seconds = timed(lambda own=own: own.fit(train))
-            proof = own.certificate_
-            row(weights, solver, f"{seconds:.1f}", f"{proof.primal:.6f}", f"{proof.primal - proof.bound:.1e}")
 
 
 class Drawn(NamedTuple):
@@ -332,98 +313,6 @@ def train_or_rerank(run: Run) -> None:
                 found["trained"].append(under.score(one))
         means = [f"{np.mean(values):.4f}" for values in found.values()]
         row(name, len(found["trained"]), measure, *means, p_value(found["trained"], found["re-ranked"], 4))
-
-
-@case(data=True)
-def limit_gaps(run: Run) -> None:
-    """Whether one limit on a group among the first positions has a gap, profits of rank two, problems of training.
-
-    First 100 queries of MovieLens (three largest genres, k = 5) and W3C experts (gender, k = 8, grades in three steps),
-    at the ridge's scores brought to the deviation of the gains, three times that, and noise."""
-    kinds = {"discount": lambda i: 1 / np.log2(i + 1), "linear": lambda i: i[::-1], "power .5": lambda i: i**-0.5,
-             "power 1": lambda i: 1 / i}  # fmt: skip
-    row = table("data", "k", "weights", "curves", "not concave", "limits", "with a gap", "largest", "program / curve")
-    for name, pairs, k, measure, most in (
-        ("ml-100k", movielens, 5, "nDCG", 3), ("W3C", experts, 8, "nDCG(gain='linear')", 1)
-    ):  # fmt: skip
-        ((train, _),) = pairs([1])
-        grades = train.relevance if most == 3 else np.floor(2.999 * train.relevance)
-        gain, scores = parse(measure).gain(grades, train.offsets), RegressionRanker().fit(train).predict(train)
-        labels = train.attributes["genre" if most == 3 else "protected"].astype(str)
-        i, random = np.arange(1.0, k + 1), np.random.default_rng(0)
-        for weights, shape in kinds.items():
-            curves = bent = limits = gaps = 0
-            largest = spent = other = 0.0
-            for low, high in zip(train.offsets[: run.size(100, 3)], train.offsets[1:], strict=False):
-                own, n, unit = labels[low:high], high - low, gain[low:high].std()
-                if n < k or unit == 0:
-                    continue
-                names, count = np.unique(own, return_counts=True)
-                spread = scores[low:high] - scores[low:high].mean()
-                spread *= unit / max(spread.std(), 1e-12)
-                for heights in (spread, 3.0 * spread, unit * random.normal(size=n)):
-                    given = {"discount": 1 / np.log2(i + 1), "position_weights": shape(i)}
-                    problem = ranking(heights, gain[low:high], **given)
-                    for group in (own == one for one in names[np.argsort(-count)[:most]]):
-                        for prefix in range(2, k):
-                            make = partial(LimitValueFunction.from_problem, problem, group, prefix)
-                            curve, seconds = timed(make)
-                            spent, curves, bent = spent + seconds, curves + 1, bent + (not curve.concave)
-                            for limit in range(1, prefix):
-                                for side in ((0, limit), (limit, prefix)):
-                                    if np.isfinite(curve.integral(*side)):
-                                        gap = curve.gap(*side)
-                                        limits, gaps = limits + 1, gaps + (gap > 0.0)
-                                        largest = max(largest, gap / max(1e-9, abs(curve.integral(*side))))
-                            if curves % 200 == 1:  # next to the linear program, here and there
-                                one = RankingSet(problem.documents, k)
-                                one = one.at_most(1, documents=group, positions=range(prefix))
-                                program = constrained_ranking(problem, one).linear_program()
-                                relaxed, seconds = timed(lambda program=program: solve(program, "highs").value)
-                                other += 200 * seconds
-                                assert abs(relaxed - curve.relaxed(0, 1)) < 1e-6 * max(1.0, abs(relaxed))
-            share = f"{largest:.2%}" if gaps else "-"
-            row(name, k, weights, curves, bent, limits, gaps, share, f"{other / spent:.1f}")
-
-
-@case()
-def limit_figure(run: Run) -> None:
-    """The smallest limit with a gap, drawn: profits, the fractional optimum, F and its envelope; `--output FILE`."""
-    if not run.output:
-        print("name a file: --output quota.svg")
-        return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "quota"
-    from matplotlib import pyplot
-
-    problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], position_weights=[4, 4, 3])
-    stated = constrained_ranking(problem, RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2)))
-    half = solve(stated.linear_program(), "highs").x.reshape(3, 4)
-    curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
-    drawing, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.0), width_ratios=[1.25, 1])
-    for i in range(3):
-        for j in range(4):
-            tint = "#c9d8ea" if j < 2 else "#f0dcc0"
-            left.add_patch(pyplot.Rectangle((j, i), 1, 1, facecolor=tint, edgecolor="white", linewidth=2))
-            left.text(j + 0.5, i + 0.36, f"{stated.profit[i, j]:g}", ha="center", va="center", color="#333333")
-            if half[i, j] > 0.1:
-                left.text(j + 0.5, i + 0.72, "x = ½", ha="center", va="center", weight="bold", color="#8c1c13")
-    left.plot([0, 2, 2, 0, 0], [0, 0, 2, 2, 0], color="#8c1c13", linewidth=2.5, clip_on=False)
-    left.set(xlim=(-0.05, 4.05), ylim=(3.05, -0.05), xticks=np.arange(4) + 0.5, yticks=np.arange(3) + 0.5)
-    left.set_xticklabels(["A: 0", "A: 1", "B: 2", "B: 3"])
-    left.set_yticklabels(["first", "second", "third"])
-    left.set_title("profits; at most one in the frame", fontsize=10)
-    left.tick_params(length=0)
-    left.spines[:].set_visible(False)
-    right.plot(range(3), curve.envelope, "--", color="#8c1c13", label="linear program")
-    right.plot(range(3), curve.best, "o", color="#1f3b63", label="best ranking, F(r)")
-    right.set(xticks=range(3), xlabel="r, how many of A in the first two")
-    right.legend(frameon=False, fontsize=9)
-    right.spines[["top", "right"]].set_visible(False)
-    drawing.tight_layout()
-    drawing.savefig(run.output, metadata={"Date": None} if run.output.endswith("svg") else None, facecolor="white")
 
 
 @case()

@@ -15,13 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.cases import ROOT, Run, call_python, case, least, rounded, table, test_helpers, wall
+from benchmarks.cases import ROOT, Run, call_python, case, least, rounded, table, test_helpers, timed, wall
 from benchmarks.data import letor, mq2008, mslr_like, splits
 from formulations import FormulationError, compatible_solvers, solve
 from formulations.problems.simplex_qp import GroupedSimplexQP
@@ -56,7 +56,7 @@ class CountingEngine:
 
 @case()
 def passes(run: Run) -> None:
-    """Passes and seconds to a gap of 0.1% by method, bound and λ; a path of ten λ next to ten fits.
+    """Passes over the queries to a gap of 0.1% by method, bound and λ; a path of ten λ next to ten fits; `--sets`.
 
     A cell with a % did not close the gap within 10 seconds. The plain bundle has one plane a pass."""
     methods = {
@@ -68,38 +68,23 @@ def passes(run: Run) -> None:
     if run.quick or "RANKOPT_DATA" not in os.environ:
         data = {"Les Miserables": splits("Les Miserables")[0].train}
     else:
-        data = {"MQ2008": concatenate(mq2008()), "OHSUMED": concatenate(letor("letor2-ohsumed"))}
-    for bound in BOUNDS:  # compiles
-        for method in (Bundle(), Bundle(groups=1)):
-            ranker_of(bound, max_iter=2, method=method).fit(next(iter(data.values())))
+        makers = {"MQ2008": mq2008, "OHSUMED": lambda: letor("letor2-ohsumed")}
+        data = {name: concatenate(makers[name]()) for name in run.chosen(list(makers))}
     row = table("data", "bound", "λ", *methods)
     for (name, queries), bound, lam in product(data.items(), BOUNDS, run.size((1.0, 1e-2, 1e-4), (1.0,))):
         cells = []
         for method in methods.values():
             engine = CountingEngine()
-            own = ranker_of(bound, lam=lam, method=method, engine=engine, time_limit=limit, max_iter=10**6)
-            _, seconds = wall(lambda own=own, queries=queries: own.fit(queries))
-            proof = own.certificate_
-            left = "" if proof.relative_gap <= own.tol else f", {rounded(100 * proof.relative_gap)}%"
-            value = f", J {proof.primal:.3f}" if bound == "nonconvex" else ""
-            cells.append(f"{engine.passes:.0f}, {seconds:.1f} s{left}{value}")
+            own = ranker_of(bound, lam=lam, method=method, engine=engine, time_limit=limit, max_iter=10**6).fit(queries)
+            gap = own.certificate_.relative_gap
+            cells.append(f"{engine.passes:.0f}" + (f", {rounded(100 * gap)}%" if gap > own.tol else ""))
         row(name, bound, f"{lam:g}", *cells)
-    row = table(
-        "data", "bound", "path", "most expensive fit", "ten fits", "passes, path / fit", "seconds, path / fit",
-        "largest gap", "last J, path", "last J, fit",
-    )  # fmt: skip
+    row = table("data", "bound", "steps of the path", "of the most expensive fit", "of ten fits", "path / fit")
     lams = np.logspace(0, -4, run.size(10, 3))
     for (name, queries), bound in product(data.items(), BOUNDS):
-        fits = [wall(lambda lam=lam, q=queries, b=bound: ranker_of(b, lam=float(lam)).fit(q)) for lam in lams]
-        path, seconds = wall(lambda q=queries, b=bound: ranker_of(b).path(q, lams=lams))
-        steps, most = sum(one.n_iter_ for one in path), max(one.n_iter_ for one, _ in fits)
-        longest, gap = max(time for _, time in fits), max(one.certificate_.relative_gap for one in path)
-        row(
-            name, bound, f"{steps}, {seconds:.2f} s", f"{most}, {longest:.2f} s",
-            f"{sum(one.n_iter_ for one, _ in fits)}, {sum(time for _, time in fits):.2f} s", f"{steps / most:.1f}",
-            f"{seconds / longest:.1f}", f"{gap:.1e}", f"{path[-1].certificate_.primal:.4f}",
-            f"{fits[-1][0].certificate_.primal:.4f}",
-        )  # fmt: skip
+        fits = [ranker_of(bound, lam=float(lam)).fit(queries).n_iter_ for lam in lams]
+        steps = sum(one.n_iter_ for one in ranker_of(bound).path(queries, lams=lams))
+        row(name, bound, steps, max(fits), sum(fits), f"{steps / max(fits):.1f}")
 
 
 @case()
@@ -107,7 +92,7 @@ def step(run: Run) -> None:
     """A step (scores, loss-augmented rankings, subgradient) by the two products with the features, X w and Xᵀ r.
 
     6,000 queries of 120 documents with 136 features; w = 0, middle and end of a run. Then 300 queries over every
-    feature map at w = the truth. By turns, the least of the rounds."""
+    feature map at w = the truth. Processor time of one thread, by turns, the least of the rounds."""
     count, rounds = run.size(6000, 30), run.size(7, 2)
     X, grades = mslr_like(count)
     sizes, r = np.full(count, 120), np.random.default_rng(1).standard_normal(len(X))
@@ -121,7 +106,7 @@ def step(run: Run) -> None:
     for label, features, (measure, weights), bound in run.size(jobs, jobs[:2]):
         queries, trials = Queries.from_arrays(features, grades, group=sizes), []
         own = LargeMarginRanker(
-            measure, position_weights=weights, bound=bound, w0="zeros", lam=1e-3, max_iter=12, tol=0.0,
+            measure, position_weights=weights, bound=bound, w0="zeros", lam=1e-3, max_iter=12, tol=0.0, engine="serial",
             callbacks=(lambda step, state, trials=trials: trials.append(state.trial),),
         ).fit(queries)  # fmt: skip
         risk, same = own.objective(queries).risk, r.astype(features.dtype)
@@ -129,9 +114,10 @@ def step(run: Run) -> None:
         for w in (np.zeros(136), trials[len(trials) // 2], own.coef_):
             v = w.astype(features.dtype)
             ours, products = least(
-                rounds, lambda w=w, risk=risk: risk.at(w),
-                lambda v=v, X=features, same=same: (X @ v, X.T @ same), clock=perf_counter,
-            )  # fmt: skip
+                rounds,
+                lambda w=w, risk=risk: risk.at(w),
+                lambda v=v, X=features, same=same: (X @ v, X.T @ same),
+            )
             ratios.append(ours / products)
             shares.append(risk.at(w).seconds / ours)
         row(label, bound, measure, weights, *(f"{ratio:.2f}" for ratio in ratios), f"{100 * np.mean(shares):.0f}")
@@ -144,11 +130,9 @@ def step(run: Run) -> None:
     for measure, feature_map in run.size(losses, losses[:2]):
         ratios = []
         for bound in ("convex", "tie-aware", "nonconvex"):
-            own = LargeMarginRanker(measure, feature_map=feature_map, bound=bound, w0=np.full(136, 1e-9), lam=1.0)
-            risk = own.objective(queries).risk
-            ours, products = least(
-                run.size(15, 2), lambda risk=risk: risk.at(w), lambda: (X @ w, X.T @ r[: len(X)]), clock=perf_counter
-            )
+            options = {"feature_map": feature_map, "bound": bound, "w0": np.full(136, 1e-9), "lam": 1.0}
+            risk = LargeMarginRanker(measure, engine="serial", **options).objective(queries).risk
+            ours, products = least(run.size(15, 2), lambda risk=risk: risk.at(w), lambda: (X @ w, X.T @ r[: len(X)]))
             ratios.append(f"{ours / products:.2f}")
         row(measure, feature_map, *ratios)
 
@@ -210,10 +194,10 @@ def masters(run: Run) -> None:
             for spec in specs:
                 if at % 7 and spec.startswith(slow):
                     continue
-                began = perf_counter()
+                began = process_time()
                 with suppress(FormulationError):
                     done[spec] += bool(solved(problem, solve(problem, spec, start)))
-                seconds[spec].append(perf_counter() - began)
+                seconds[spec].append(process_time() - began)
         row = table(f"{name}: {len(problems)} masters", "solved", "median ms", "slowest ms")
         for spec in sorted(specs, key=lambda spec: np.median(seconds[spec])):
             median, slowest = 1e3 * np.median(seconds[spec]), 1e3 * max(seconds[spec])
@@ -251,7 +235,7 @@ def one_fit(queries: int, documents: int, features: int, kind: str = "f8", folde
     else:
         table, grades = np.empty((rows, features), dtype=kind), np.empty(rows)
         fill(table, grades)
-    _, seconds = wall(lambda: own.fit(table, grades, group=np.full(queries, documents)))
+    _, seconds = timed(lambda: own.fit(table, grades, group=np.full(queries, documents)))
     print(json.dumps({"seconds": seconds, "bytes": held("VmHWM") - before, "features": table.nbytes}))
 
 
@@ -355,14 +339,14 @@ LargeMarginRanker("nDCG@10").fit(concatenate(mq2008((1, 2))))
 """
 
 
-def child_seconds(command: list[str], folder: str, **environment: str) -> tuple[float, float]:
-    """Processor and wall seconds of a process and its children."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+def child_seconds(command: list[str], folder: str, **environment: str) -> float:
+    """Processor seconds of a process and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True)
-    after, clock = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, clock
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 @case()
@@ -381,6 +365,6 @@ def first_result(run: Run) -> None:
         for _ in range(run.count(3, 1)):
             with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
                 set_up = {"NUMBA_CACHE_DIR": cache, "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)}
-                found.append([child_seconds([sys.executable, *arguments], folder, **set_up)[0] for _ in range(2)])
+                found.append([child_seconds([sys.executable, *arguments], folder, **set_up) for _ in range(2)])
         cold, warm = np.min(found, axis=0)
         row(name, f"{cold:.1f}", f"{warm:.1f}", f"{cold / warm:.2f}")

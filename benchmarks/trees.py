@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from statistics import mean, stdev
+from statistics import mean
 from time import process_time
 from typing import Any
 
 import lightgbm
 import numpy as np
 import xgboost
-from scipy.stats import rankdata
 
 from benchmarks.cases import Run, case, ndcg, table
 from benchmarks.data import Split, concatenate, folds, mq2008, set_names, splits
@@ -95,31 +94,6 @@ def choose_inside(learn: Callable[..., np.ndarray], split: Split, seed: int, rou
         candidates.append((smooth.max(), leaves, int(smooth.argmax()) + 1))
     _, leaves, best = max(candidates)
     return learn(split.train, split.test, False, leaves, best, seed)
-
-
-@case()
-def peers(run: Run) -> None:
-    """nDCG@10 (mean over splits, then `--seeds`), mean rank, seconds by those of lambdarank."""
-    found, seconds, names = {}, dict.fromkeys(METHODS, 0.0), set_names(run)
-    for name in names:
-        for method, learn in METHODS.items():
-            cells = [
-                run.results.timed(
-                    lambda learn=learn, seed=seed, name=name: mean(
-                        ndcg(s.test, choose_inside(learn, s, seed, run.size(ROUNDS, 10))).mean() for s in splits(name)
-                    ),
-                    "trees", method, name, seed, run.quick,
-                )
-                for seed in range(run.seed, run.seed + run.seeds)
-            ]  # fmt: skip
-            found[method, name] = [value for value, _ in cells]
-            seconds[method] += sum(time for _, time in cells)
-    ranks = np.mean([rankdata([-mean(found[method, name]) for method in METHODS]) for name in names], axis=0)
-    row = table("", *names, "mean rank", "seconds by lambdarank's")
-    for method, rank in zip(METHODS, ranks, strict=True):
-        spreads = [f" ± {stdev(v):.4f}" if len(v := found[method, name]) > 1 else "" for name in names]
-        cells = [f"{mean(found[method, name]):.4f}{spread}" for name, spread in zip(names, spreads, strict=True)]
-        row(method, *cells, f"{rank:.2f}", f"{seconds[method] / seconds['lambdarank']:.1f}")
 
 
 @case()

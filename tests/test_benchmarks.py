@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CHEAPEST = {
-    "accuracy": "few_queries", "argmax": "thousand", "training": "step", "criteria": "strength",
+    "accuracy": "few_queries", "argmax": "generated", "training": "step", "criteria": "smooth",
     "direct": "line_search", "trees": "rounds", "ratings": "growth", "sets": "prefixes",
     "solvers": "overhead", "faults": "statements",
 }  # fmt: skip
