@@ -98,14 +98,13 @@ def choose_inside(learn: Callable[..., np.ndarray], split: Split, seed: int, rou
 
 @case()
 def objective(run: Run) -> None:
-    """How noise, scale, damping, weights and bound of `boosting_objective` were chosen (development sets, no nesting).
+    """Noise, bound and weights of `boosting_objective` (development sets, no nesting).
 
     Trees of 8 leaves on the training part; nDCG@10 of the test part at the best of every tenth round of the mean curve,
     of one member (mean over three) and of their averaged scores."""
     options = {
-        "chosen": {}, "noise 0": {"noise": 0.0}, "noise .3": {"noise": 0.3}, "noise .6": {"noise": 0.6},
-        "scale .5": {"scale": 0.5}, "scale 2": {"scale": 2.0}, "damping 1": {"damping": 1.0},
-        "tie-aware": {"bound": "tie-aware"}, "weights log": {"position_weights": "log"},
+        "default": {}, "score_noise=0": {"score_noise": 0.0}, "score_noise=0.3": {"score_noise": 0.3},
+        "tie-aware": {"bound": "tie-aware"}, 'position_weights="log"': {"position_weights": "log"},
         "lambdarank": None, "rank_xendcg": None,
     }  # fmt: skip
     rounds, names = run.size(150, 20), set_names(run)
@@ -125,7 +124,7 @@ def objective(run: Run) -> None:
         return [np.mean(alone, axis=0).tolist(), [ndcg(split.test, scores).mean() for scores in total]]
 
     row = table("", "", *names, "mean")
-    for variant in run.size(list(options), ["chosen", "lambdarank"]):
+    for variant in run.size(list(options), ["default", "lambdarank"]):
         both = [
             run.results.get(
                 lambda variant=variant, name=name: np.mean(
