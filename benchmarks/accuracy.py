@@ -29,19 +29,15 @@ from benchmarks.data import (
     folds,
     letor,
     mq2008,
-    ohsumed_fold,
     resampled,
     set_names,
     splits,
     validation_folds,
 )
 from rankopt.data import Queries, concatenate
-from rankopt.data.canonical_order import canonical
 from rankopt.data.normalisation import METHODS, normalise
 from rankopt.evaluation.comparison import compare
 from rankopt.measures import evaluate
-from rankopt.optimize.least_squares import least_squares
-from rankopt.optimize.ridge import Ridges
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
 
 Learner = Callable[[Split, int], np.ndarray]
@@ -314,77 +310,6 @@ def normalization(run: Run) -> None:
             both = [compare(values[method], values[None]) for method in METHODS]
             cells = [f"{one.mean_a:.4f} ({one.p_randomization:.3f})" for one in both]
             row(name, label, f"{np.nanmean(values[None]):.4f}", *cells)
-
-
-@case()
-def choosing(run: Run) -> None:
-    """A ridge by leaving out whole queries, rows, or with one intercept; what lam="auto" costs by lam="scale"."""
-
-    def by_rows(split: Split) -> np.ndarray:
-        """The weights whose ridge generalized cross-validation chooses, among the same."""
-        queries = canonical(split.train, np.ones(len(split.train)))
-        given = queries.features, queries.graded, np.ones(queries.rows.size)
-        ridges = Ridges.from_features(*given, queries.rows, queries.offsets)
-        errors = np.concatenate([family.generalised(ridges.total, ridges.rows) for family in ridges.families])
-        best = ridges.penalties[np.flatnonzero(errors == errors.min())[-1]]
-        return least_squares(*given, best, queries.rows, queries.offsets)
-
-    ways = {
-        "queries left out": lambda one: RegressionRanker().fit(one.train).coef_,
-        "rows left out": by_rows,
-        "one intercept": lambda one: RegressionRanker(intercept="all").fit(one.train).coef_,
-    }
-    row = table("training queries", *ways)
-    for name in set_names(run):
-        for size in run.size((13, 50, 100, None), (5,)):
-            if size is None or size < len(splits(name)[0].train):
-                draws = range(1 if size is None else 4)
-                drawn = [resampled(s, size or len(s.train), draw) for s in splits(name) for draw in draws]
-                means = [mean(ndcg(o.test, o.test.features @ way(o)).mean() for o in drawn) for way in ways.values()]
-                row(f"{name}, {size or 'all'}", *(f"{value:.4f}" for value in means))
-    row = table("training queries", 'lam="auto" by lam="scale"')
-    for name in set_names(run):
-        for size in run.size((13, None), (5,)):
-            split = splits(name)[0] if size is None else resampled(splits(name)[0], size, 0)
-
-            def seconds(lam: str, split: Split = split) -> float:
-                return min(timed(lambda: LargeMarginRanker(lam=lam, engine="serial").fit(split.train))[1]
-                           for _ in range(run.size(3, 1)))  # fmt: skip
-
-            row(f"{name}, {size or 'all'}", f"{seconds('auto') / seconds('scale'):.1f}")
-
-
-@case(data=True)
-def position_weights(run: Run) -> None:
-    """Spread between position weights against 1/√m, m training queries [ORM, Figure 3].
-
-    zscore per query; thirds to draw from, for validation (λ of .1, .01) and test; ten draws a size."""
-    weights = ("linear", "power(0.5)", "log", "loglog", "discount")
-    weights, draws, limit = run.size((weights, 10, 20), (weights[:2], 2, 1))
-    both = {"MQ2008": mq2008, "OHSUMED": lambda: ohsumed_fold(1, "train", "vali", "test")}
-    for name in run.chosen(run.size(list(both), ["OHSUMED"])):
-        queries = normalise(concatenate(both[name]()), "zscore")
-        part = np.random.default_rng(0).permutation(len(queries)) % 3
-        train, validation, test = (queries.select(np.flatnonzero(part == i)) for i in range(3))
-        print(f"\n### {name}: {len(train)}, {len(validation)}, {len(test)} queries")
-        row = table("m", *weights, "spread", "of the means", "between draws")
-        sizes, spreads = [m for m in run.size((8, 16, 32, 64, 128), (4, 8)) if m < len(train)], []
-        for m in sizes:
-            found = np.empty((draws, len(weights)))
-            for draw in range(draws):
-                some = np.random.default_rng([m, draw]).choice(len(train), m, replace=False)
-                own = LargeMarginRanker("nDCG@10", w0="regression", engine="serial", time_limit=limit)
-                path = own.path(train.select(np.sort(some)), position_weights=weights, lams=(0.1, 0.01))
-                for place, c in enumerate(weights):
-                    models = [model for model in path if model.position_weights == c]
-                    found[draw, place] = max(models, key=lambda model: model.score(validation)).score(test)
-            apart, means = np.ptp(found, axis=1), found.mean(axis=0)
-            spreads.append(apart.mean())
-            spread = f"{apart.mean():.4f} ± {apart.std(ddof=1) / draws**0.5:.4f}"
-            deviation = found.std(axis=0, ddof=1).mean()
-            row(m, *(f"{value:.4f}" for value in means), spread, f"{np.ptp(means):.4f}", f"{deviation:.4f}")
-        b, a = np.polyfit(1.0 / np.sqrt(sizes), spreads, 1)
-        print(f"\nspread = {a:.4f} + {b:.4f} / √m")
 
 
 @case(data=True)

@@ -208,7 +208,7 @@ def global_gap(run: Run) -> None:
     row = table("", "factors", *heads)
     for name, (loss, options) in runs.items():
         unit = CofiRanker(loss, factors=1, reg=1.0, max_iter=1, compute_bound=False, bias_reg=1.0, item_prior="mean")
-        options = {**options, "bias_reg": 10.0 / unit.fit(train).offset_strength_, "item_prior": "mean"}
+        options = {**options, "bias_reg": 10.0 / unit.fit(train).bias_reg_, "item_prior": "mean"}
         for width in run.size((10, 40, 100, "free"), (10,)):
             own = CofiRanker(loss, factors=width, tol=1e-3, time_limit=600.0, max_iter=500, **options)
             _, fit_seconds = timed(lambda own=own: own.fit(train))

@@ -6,7 +6,7 @@ share[g] discount[g + b] (or the entry of its table). The method depends on thes
     sort                  one chain
     one pass              pairwise map: share is 0 except for the first relevant document, discount does not increase
                           first-relevant map: no negative share, discount does not increase
-    every bad for itself  pairwise map: share is affine and nonnegative, discount is convex: rows of cells are concave
+    independent choices   pairwise map: share is affine and nonnegative, discount is convex: rows of cells are concave
     triangle and tail     discount is 0 from some position on
     grid                  any other binary query
     lattice (and tail)    the rest
@@ -24,7 +24,7 @@ from formulations.problems.problem import EPSILON
 from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, RANK, TABLE
 
-PATTERN_WAYS = ("grid", "lattice", "every bad for itself", "triangle and tail", "one pass", "lattice and tail", "sort")
+PATTERN_WAYS = ("grid", "lattice", "independent choices", "triangle and tail", "one pass", "lattice and tail", "sort")
 GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL, SORT = range(7)
 
 

@@ -6,7 +6,7 @@ AᵀA = G and Aᵀr = b have the error ‖r‖² - 2 bᵀw + wᵀG w. One pass o
 the features in units of their standard deviations σ_j.
 
 Queries are held out, not rows. Generalised cross-validation leaves out rows: it treats the documents of a query as
-independent and selects ridges that are too small (benchmarks/accuracy.md).
+independent and selects ridges that are too small.
 
 For many features the ridge is chosen in the space of the rows if these are few, else from a short list, one by one.
 """

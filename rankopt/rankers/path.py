@@ -234,7 +234,7 @@ start; w₀ itself precedes them."""
 
 TOL, STEPS = 1e-2, 8
 """The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
-more (what a choice costs: benchmarks/accuracy.md)."""
+more."""
 
 
 def chosen_factor(ranker: Any, queries: Queries, weights: Floats) -> float:

@@ -57,7 +57,7 @@ Floats = NDArray[np.float64]
 
 SIGMAS = (1.0, 0.5, 0.25)
 """σ of the stages, in deviations of the scores at w₀. On queries that are left out stages before these change nothing,
-and later ones learn the training queries by heart (benchmarks/criteria.md)."""
+and later ones overfit the training queries."""
 
 STRENGTH = 1.0  # λ of lam="scale", in units of U / m (see `rankopt.rankers.starts`)
 

@@ -131,7 +131,7 @@ def way(loss, map_="pairwise", relevance=None, n=60):
 
 
 def test_the_way_is_chosen_by_proof():
-    each, cut = "every bad for itself", "triangle and tail"
+    each, cut = "independent choices", "triangle and tail"
     assert {loss: way(loss) for loss in ("AP", "AUC", "nDCG")} == dict.fromkeys(("AP", "AUC", "nDCG"), each)
     assert {loss: way(loss) for loss in ("AP@10", "P@10", "nDCG@10")} == dict.fromkeys(
         ("AP@10", "P@10", "nDCG@10"), cut
@@ -356,7 +356,7 @@ def test_bounds_of_batches_are_tight_for_long_queries(loss):
         relevance = (random.random(n) < 0.3).astype(float)
         batch = pairwise_ranking(random.normal(size=n) + relevance, relevance, loss, offsets=[0, n])
         answer = solve_batch(batch, ExactArgmax(compiled=True))
-        assert set(answer.algorithm) == {"every bad for itself"}
+        assert set(answer.algorithm) == {"independent choices"}
         assert answer.bound[0] - answer.value[0] <= 1e-12 * n * max(1.0, batch.reach[0])
         assert answer.bound[0] >= batch[0].value_lower_bound(answer.order)
         if n == 500:
