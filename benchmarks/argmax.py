@@ -260,7 +260,7 @@ def generated(run: Run) -> None:
 
         return ranking(scores, gain, offsets=offsets, discount=rule.discount, position_weights=position_weights)
 
-    for n in run.size((20, 50, 100, 300, 1000), (20, 50)):
+    for n in run.size((20, 50, 100, 300), (20, 50)):
         cells = []
         for gains in kinds.values():
             own = [draw(n, max(1, -(-400 // n)), gains, measure, c) for measure in MEASURES for c in weights]
