@@ -35,7 +35,7 @@ from benchmarks.data import (
     validation_folds,
 )
 from rankopt.data import Queries, concatenate
-from rankopt.data.normalisation import METHODS, normalise
+from rankopt.data.normalization import METHODS, normalize
 from rankopt.evaluation.comparison import compare
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
@@ -235,7 +235,7 @@ def ohsumed(run: Run) -> None:
                     large.append(model(kind, label, w * unit))
         return [model("given", "least squares", plain)], pairs, ridges, large
 
-    parts = [{"given": part, "sum": normalise(part, "sum")} for part in letor("letor2-ohsumed", range(1, 6))]
+    parts = [{"given": part, "sum": normalize(part, "sum")} for part in letor("letor2-ohsumed", range(1, 6))]
     found, labels = defaultdict(list), []
     for fold in range(run.size(5, 1)):
         train = {kind: concatenate([parts[(fold + i) % 5][kind] for i in range(3)]) for kind in kinds}
