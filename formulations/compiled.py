@@ -268,6 +268,11 @@ class Kernel(Generic[Arguments, Returned]):
             return True
         return CACHE_GAIN * self._spared > PAYS and Kernel.running and self._is_cached
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call compiles nothing: the code was used before, or lies on disk."""
+        return len(self._codes) == len(self.signatures) or self._is_cached
+
     @cached_property
     def _is_cached(self) -> bool:
         """Whether the code was on disk at the first check."""
