@@ -537,10 +537,13 @@ def judged(
     compiled: bool | None = None,
 ) -> tuple[Floats, Floats]:
     """As `judge_range`, for all queries: the value of the orders, rounded down, and an upper bound with the error that
-    the search `left`, rounded up. compiled: whether kernels are used; None means `is_small` decides."""
+    the search `left`, rounded up. compiled: whether kernels are used; None: for batches that are not small, and if
+    they lie on disk."""
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
     inputs = (scores, gain, discount, position_weights, offsets, order)
-    if not is_small(offsets) if compiled is None else compiled:
+    if compiled is None:
+        compiled = not is_small(offsets) or judge_range.is_ready
+    if compiled:
         share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*inputs, begin, end, left, value, bound))
         return value, bound
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):

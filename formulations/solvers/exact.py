@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.argmax.assignment import assign_queries, candidates_of
 from formulations.arrays import Floats, Ints
-from formulations.compiled import is_small
+from formulations.compiled import Deferral, is_small
 from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticePath
 from formulations.problems.problem import Solution
@@ -21,6 +21,8 @@ from formulations.solvers.solver import Solver, SolverResult
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
 
+DEFERRAL = Deferral(9.0)  # seconds that compiling the argmax takes, about
+
 
 @dataclass(frozen=True)
 class ExactArgmax(Solver):
@@ -29,10 +31,12 @@ class ExactArgmax(Solver):
     Weights that are negligible against the largest are omitted from the search; the bound includes their possible
     effect.
 
-    compiled: whether to use compiled code; otherwise small batches are assignments for SciPy. None decides by
-    `is_small` of the batch (of pattern rankings, by the states of their lattices); code that splits a batch decides
-    once, for the full batch. max_states: the limit of the dynamic program per query, by default where an assignment
-    becomes cheaper; a larger query is solved as an assignment, by shortest paths from a good order.
+    compiled: whether to use compiled code; otherwise small batches are assignments for SciPy. None: for small batches
+    (`is_small`; of pattern rankings also by the states of their lattices) if it lies on disk, or once this process has
+    spent as long without it as compiling takes; last bits, and orders among exact ties, may then depend on that.
+    Training decides by its data alone, once for the full batch (`for_batch`). max_states: the limit of the dynamic
+    program per query, by default where an assignment becomes cheaper; a larger query is solved as an assignment, by
+    shortest paths from a good order.
     """
 
     max_states: int | None = None
@@ -62,7 +66,7 @@ class ExactArgmax(Solver):
         return SolverResult(order, message=way, details={"way": way})
 
     def for_batch(self, offsets: Ints) -> ExactArgmax:
-        """The same for a batch of these queries and for any part of it."""
+        """The same for a batch of these queries and for any part of it, by the data alone."""
         if self.compiled is not None:
             return self
         return replace(self, compiled=self.max_states is not None or not is_small(offsets))
@@ -75,22 +79,25 @@ class ExactArgmax(Solver):
         """All queries at once, on all threads; the method is reported for each."""
         if isinstance(batch, RelevanceBatch):
             return self._solve_patterns(batch)
-        from formulations.argmax.layout import WAYS
+        from formulations.argmax.batch import argmax_of, merge_range
+        from formulations.argmax.layout import WAYS, Layout, fill_cones
 
-        if not self.for_batch(batch.offsets).compiled:
+        compiled, deferral = self.compiled, DEFERRAL if self.compiled is None else None
+        if compiled is None:
+            compiled = bool(self.for_batch(batch.offsets).compiled) or DEFERRAL.ends(merge_range, fill_cones)
+        if not compiled:
             count = len(batch)
             found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
             weights = (batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets)
-            assign_queries(*weights, np.arange(count), *found)
+            with DEFERRAL.counted():
+                assign_queries(*weights, np.arange(count), *found)
             return BatchSolution(batch, *found, WAYS, self.spec)
-
-        from formulations.argmax.batch import argmax_of
-        from formulations.argmax.layout import Layout
 
         layout = batch.cached(
             "layout", lambda: Layout.from_arrays(batch.gain, batch.discount, batch.position_weights, batch.offsets)
         )
-        order, value, bound, ways = argmax_of(batch, layout, 0 if self.max_states is None else max(self.max_states, 2))
+        limit = 0 if self.max_states is None else max(self.max_states, 2)
+        order, value, bound, ways = argmax_of(batch, layout, limit, deferral)
         if layout.lost_discount.any() or layout.lost_position_weights.any():
             value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
@@ -101,12 +108,16 @@ class ExactArgmax(Solver):
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:
-            compiled = self.max_states is not None or not layout.is_small(batch)
+            from formulations.argmax.relevance_batch import kernels_for
+
+            large = self.max_states is not None or not layout.is_small(batch)
+            compiled = large or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
         if not compiled:
             from formulations.argmax.relevance_numpy import search_small
 
-            order, ways = search_small(batch, layout)
-            values = batch.judged(order)
+            with DEFERRAL.counted():
+                order, ways = search_small(batch, layout)
+                values = batch.judged(order)
         else:
             from formulations.argmax.relevance_batch import argmax_of_patterns
 

@@ -449,7 +449,7 @@ def solve_batch(
     if isinstance(chosen, ExactArgmax):
         answer = chosen.solve_batch(batch)
         if directed_rounding and isinstance(batch, RankTwoBatch):
-            answer = answer.outward(chosen.for_batch(batch.offsets).compiled)
+            answer = answer.outward(chosen.compiled)
         elif directed_rounding:
             answer = answer.outward()
     elif isinstance(chosen, BatchSolver) and form in getattr(chosen, "accepts", (RankTwoAssignment,)):
