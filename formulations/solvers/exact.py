@@ -71,6 +71,14 @@ class ExactArgmax(Solver):
             return self
         return replace(self, compiled=self.max_states is not None or not is_small(offsets))
 
+    def for_data(self, batch: RankTwoBatch | RelevanceBatch) -> ExactArgmax:
+        """The same for this batch, by its data alone."""
+        if self.compiled is not None or isinstance(batch, RankTwoBatch):
+            return self.for_batch(batch.offsets)
+        from formulations.argmax.relevance_layout import layout_of
+
+        return replace(self, compiled=self.max_states is not None or not layout_of(batch).is_small(batch))
+
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
     @overload
@@ -84,7 +92,7 @@ class ExactArgmax(Solver):
 
         compiled, deferral = self.compiled, DEFERRAL if self.compiled is None else None
         if compiled is None:
-            compiled = bool(self.for_batch(batch.offsets).compiled) or DEFERRAL.ends(merge_range, fill_cones)
+            compiled = self.for_data(batch).compiled or DEFERRAL.ends(merge_range, fill_cones)
         if not compiled:
             count = len(batch)
             found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
@@ -110,8 +118,7 @@ class ExactArgmax(Solver):
         if compiled is None:
             from formulations.argmax.relevance_batch import kernels_for
 
-            large = self.max_states is not None or not layout.is_small(batch)
-            compiled = large or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
+            compiled = self.for_data(batch).compiled or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
         if not compiled:
             from formulations.argmax.relevance_numpy import search_small
 
