@@ -307,6 +307,20 @@ def test_long_queries_have_a_bound_without_their_lattice():
     assert pairwise_ranking([0.0, 1.0], [0, 1], "nDCG").bound(np.zeros(0)) == np.inf
 
 
+@pytest.mark.parametrize(("n", "relevant"), [(1000, 100), (2000, 1000), (5000, 500), (3000, 1500)])
+def test_long_queries_are_proved_without_their_potentials(n, relevant):
+    """Of AP, by the bound that needs none, or by that of the search; neither is below the dual bound."""
+    random = np.random.default_rng(n)
+    grades = random.permutation(np.arange(n) < relevant).astype(float)
+    problem = pairwise_ranking(random.normal(size=n) + 0.3 * grades, grades, "AP")
+    found = solve(problem)
+    assert found.status.name == "OPTIMAL"
+    assert problem.bound(np.zeros(0)) >= found.value
+    assert 0.0 <= certify(problem, found).gap <= problem.rounding
+    if problem.chains.states <= 1 << 18:
+        assert found.bound >= found.value >= problem.lattice().bound(problem.lattice().potentials) - problem.rounding
+
+
 @pytest.mark.parametrize(
     ("n", "grades", "loss", "map_"),
     [
