@@ -12,6 +12,7 @@ c_q (s_x - s_y) <= v_x - v_y <= c_p (s_x - s_y) for x at p, y at q > p, so v - c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -411,38 +412,59 @@ def weighted_positions(discount: Floats, position_weights: Floats) -> int:
     return int(weighted[-1]) + 1 if weighted.size else 1
 
 
-def _levels(scores: Floats, gain: Floats, positions: int) -> tuple[Floats, Ints, Ints] | None:
-    """For a long list of few gains: the gains, the documents by gain and falling score, and where each gain begins."""
-    if scores.size * positions <= PAIRS or positions < LONG:
-        return None
-    worth, level = np.unique(gain, return_inverse=True)
-    if worth.size * LONG > scores.size:
-        return None
-    documents = np.lexsort((-scores, level))
-    return worth, documents, np.searchsorted(level[documents], np.arange(worth.size + 1))
+@dataclass(frozen=True, eq=False)
+class GainLevels:
+    """The gains of a long list of few; its documents by gain and falling score; where each gain begins in these."""
 
+    worth: Floats
+    documents: Ints
+    first: Ints
 
-def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints) -> Floats:
-    """Duals, one per document in input order, for the document at each position: those of `settle_prices`, or for a
-    long list of few gains of `settle_levels`; 0 at positions without weight."""
-    last = weighted_positions(discount, position_weights)
-    order, discount, position_weights, prices = (
-        order[:last],
-        discount[:last],
-        position_weights[:last],
-        np.zeros(scores.size),
-    )
-    levels = _levels(scores[order], gain[order], last)
-    if levels is not None:
-        worth, documents, first = levels
-        held = np.empty(last, np.int64)  # the positions of each gain, from the top
+    @classmethod
+    def of_long_list(
+        cls, scores: Floats, gain: Floats, discount: Floats, position_weights: Floats
+    ) -> GainLevels | None:
+        """None for shorter lists, few positions and many gains."""
+        positions = weighted_positions(discount, position_weights)
+        if scores.size * positions <= PAIRS or positions < LONG:
+            return None
+        worth, level = np.unique(gain, return_inverse=True)
+        if worth.size * LONG > scores.size:
+            return None
+        documents = np.lexsort((-scores, level))
+        return cls(worth, documents, np.searchsorted(level[documents], np.arange(worth.size + 1)))
+
+    def prices(self, scores: Floats, discount: Floats, position_weights: Floats, order: Ints) -> Floats:
+        """Duals for the document at each position, and 0 for the others."""
+        position = np.full(scores.size, -1)
+        position[order] = np.arange(order.size)
+        ranked = position[self.documents] >= 0
+        documents = self.documents[ranked]
+        first = np.append(0, np.cumsum(ranked))[self.first]
+        held = position[documents]  # the positions of each gain, from the top; its documents by falling score
         for begin, end in pairwise(first.tolist()):
-            held[begin:end] = np.sort(documents[begin:end])
-        rows, settled = np.empty(last, np.int64), np.empty(last)
-        rows[held] = order[documents]
-        settle_levels(scores[rows], worth, held, first, discount, position_weights, settled)
+            held[begin:end].sort()
+        rows, settled, prices = np.empty(order.size, np.int64), np.empty(order.size), np.zeros(scores.size)
+        rows[held] = documents
+        settle_levels(scores[rows], self.worth, held, first, discount, position_weights, settled)
         prices[rows] = settled
         return prices
+
+
+def prices_of(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    position_weights: Floats,
+    order: Ints,
+    levels: GainLevels | None = None,
+) -> Floats:
+    """Duals, one per document in input order, for the document at each position: those of `settle_prices`, or for a
+    long list of few gains of `settle_levels`; 0 at positions without weight."""
+    last, prices = weighted_positions(discount, position_weights), np.zeros(scores.size)
+    order, discount, position_weights = order[:last], discount[:last], position_weights[:last]
+    if levels is not None:
+        return levels.prices(scores, discount, position_weights, order)
     idle = np.ones(scores.size, dtype=bool)
     idle[order] = False
     rows = np.append(order, np.flatnonzero(idle))
@@ -461,13 +483,21 @@ JUDGED_ROWS, PROVED_ROWS = 1 << 14, 1 << 11  # rows of the queries that a thread
 LONG = 32  # documents a gain, and positions, from which a list of more than `PAIRS` pairs is long
 
 
-def bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
-    """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up."""
+def bound_of_prices(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    position_weights: Floats,
+    prices: Floats,
+    levels: GainLevels | None = None,
+) -> float:
+    """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up. levels: of a long list of few gains."""
     positions = discount.size
-    levels = _levels(scores, gain, weighted_positions(discount, position_weights))
     if levels is not None:
-        worth, rows, first = levels
-        return float(bound_of_levels(scores[rows], worth, first, discount, position_weights, prices[rows]))
+        rows = levels.documents
+        return float(
+            bound_of_levels(scores[rows], levels.worth, levels.first, discount, position_weights, prices[rows])
+        )
     one = (scores, gain, discount, position_weights, prices)
     pays = scores.size * positions > PAIRS or bound_by.pays(20.0 * scores.size * positions + 2000.0 * scores.size)
     return float(bound_by(*one) if pays else bound_in_numpy(*one))
@@ -512,14 +542,16 @@ def bounds_of_orders(
     compiles = not is_small(offsets) or prove_range.is_ready
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         last = low + weighted_positions(discount[low:high], position_weights[low:high])
-        if compiles and _levels(scores[low:high], gain[low:high], last - low) is None:
+        one = (scores[low:high], gain[low:high], discount[low:last], position_weights[low:last])
+        if compiles:
+            levels = GainLevels.of_long_list(*one)
+            if levels is not None:
+                prices = prices_of(*one, order[low:last], levels)
+                bound[q] = bound_of_prices(*one, prices, levels)
             continue
         rows = low + order[low:high]
-        one = (scores[rows], gain[rows], discount[low:last], position_weights[low:last])
-        if compiles:
-            bound[q] = bound_of_prices(*one, prices_of(*one, np.arange(last - low)))
-        else:
-            bound[q] = bound_in_numpy(*one, settle_in_numpy(*one))
+        one = (scores[rows], gain[rows], *one[2:])
+        bound[q] = bound_in_numpy(*one, settle_in_numpy(*one))
     if compiles:
         inputs = (scores, gain, discount, position_weights, offsets, order)
         share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*inputs, begin, end, bound))

@@ -32,7 +32,14 @@ from formulations.gallery.masters import unpack_step
 from formulations.problems import ranking_duals
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.problems.ranking_duals import bound_by, bound_of_prices, bounds_of_orders, judged, prices_of
+from formulations.problems.ranking_duals import (
+    GainLevels,
+    bound_by,
+    bound_of_prices,
+    bounds_of_orders,
+    judged,
+    prices_of,
+)
 
 
 def test_a_price_on_a_missing_limit_counts_as_none():
@@ -342,7 +349,9 @@ def test_bounds_of_few_gains_are_those_of_all_pairs(seed, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(ranking_duals, "PAIRS", -1)
             patch.setattr(ranking_duals, "LONG", 1)
-            long, few = bound_of_prices(*one, duals), prices_of(*one, order)
+            levels = GainLevels.of_long_list(*one)
+            assert levels is not None
+            long, few = bound_of_prices(*one, duals, levels), prices_of(*one, order, levels)
             proved = problem.bound(few)
         every = bound_by(*one, duals)
         assert long == pytest.approx(every, rel=1e-15, abs=1e-14)
