@@ -445,5 +445,8 @@ def is_small(offsets: Ints) -> bool:
 
     Evaluate it once for all data that belong together, never for a part: the two implementations may round differently.
     """
+    rows = int(offsets[-1])
+    if rows > ROWS or rows * rows <= PAIRS:  # at once for the calls that take the least time
+        return rows <= ROWS
     lengths = np.diff(offsets)
-    return bool(offsets[-1] <= ROWS and lengths @ lengths <= PAIRS)
+    return bool(lengths @ lengths <= PAIRS)

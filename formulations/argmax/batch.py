@@ -82,13 +82,14 @@ def argmax_of(
             run(prefix_range)
         if (ways == CUT).any():
             run(merge_range)
-    left, lengths = ways == OPEN, np.diff(batch.offsets)
+    left = ways == OPEN
     if not left.any():
         return order, value, bound, ways
     from formulations.argmax.remaining_queries import assign_range, split_range
 
     many = left & (np.diff(layout.first_chain) > CHAINS)
     needed = (split_range, assign_range) if many.any() else (assign_range,)
+    lengths = np.diff(batch.offsets)
     few = is_deferred or (left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY)
     if few and (deferral is None or not deferral.ends(*needed)):
         weights = (batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)

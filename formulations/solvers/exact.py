@@ -73,11 +73,15 @@ class ExactArgmax(Solver):
 
     def for_data(self, batch: RankTwoBatch | RelevanceBatch) -> ExactArgmax:
         """The same for this batch, by its data alone."""
-        if self.compiled is not None or isinstance(batch, RankTwoBatch):
-            return self.for_batch(batch.offsets)
+        return self if self.compiled is not None else replace(self, compiled=self._is_large(batch))
+
+    def _is_large(self, batch: RankTwoBatch | RelevanceBatch) -> bool:
+        """Whether compiled code is used in any case."""
+        if isinstance(batch, RankTwoBatch):
+            return self.max_states is not None or not is_small(batch.offsets)
         from formulations.argmax.relevance_layout import layout_of
 
-        return replace(self, compiled=self.max_states is not None or not layout_of(batch).is_small(batch))
+        return self.max_states is not None or not layout_of(batch).is_small(batch)
 
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
@@ -92,7 +96,7 @@ class ExactArgmax(Solver):
 
         compiled, deferral = self.compiled, DEFERRAL if self.compiled is None else None
         if compiled is None:
-            compiled = self.for_data(batch).compiled or DEFERRAL.ends(merge_range, fill_cones)
+            compiled = self._is_large(batch) or DEFERRAL.ends(merge_range, fill_cones)
         if not compiled:
             count = len(batch)
             found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
@@ -118,7 +122,7 @@ class ExactArgmax(Solver):
         if compiled is None:
             from formulations.argmax.relevance_batch import kernels_for
 
-            compiled = self.for_data(batch).compiled or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
+            compiled = self._is_large(batch) or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
         if not compiled:
             from formulations.argmax.relevance_numpy import search_small
 
