@@ -469,7 +469,7 @@ def prices_of(
     idle[order] = False
     rows = np.append(order, np.flatnonzero(idle))
     one = (scores[rows], gain[rows], discount, position_weights)
-    if settle_prices.pays(PASSES * last * (5000 + 3 * scores.size)):
+    if settle_prices.is_ready or settle_prices.pays(PASSES * last * (5000 + 3 * scores.size)):
         settled = np.empty(scores.size)
         settle_prices(*one, settled)
     else:
@@ -499,7 +499,8 @@ def bound_of_prices(
             bound_of_levels(scores[rows], levels.worth, levels.first, discount, position_weights, prices[rows])
         )
     one = (scores, gain, discount, position_weights, prices)
-    pays = scores.size * positions > PAIRS or bound_by.pays(20.0 * scores.size * positions + 2000.0 * scores.size)
+    pays = scores.size * positions > PAIRS or bound_by.is_ready
+    pays = pays or bound_by.pays(20.0 * scores.size * positions + 2000.0 * scores.size)
     return float(bound_by(*one) if pays else bound_in_numpy(*one))
 
 

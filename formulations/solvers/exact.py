@@ -153,8 +153,9 @@ def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
     spare = problem.documents - problem.positions
     if spare and min(problem.discount[-1], problem.position_weights[-1]) < 0:
         return None
-    discount, decay = (np.pad(weights, (0, spare)) for weights in (problem.discount, problem.position_weights))
-    return RankTwoBatch(problem.scores, problem.gain, discount, decay, np.array([0, problem.documents]))
+    weights = np.zeros((2, problem.documents))
+    weights[:, : problem.positions] = problem.discount, problem.position_weights
+    return RankTwoBatch(problem.scores, problem.gain, weights[0], weights[1], np.array([0, problem.documents]))
 
 
 def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:

@@ -28,6 +28,7 @@ from formulations import (
     solve,
     user_block_dual,
 )
+from formulations.compiled import Kernel
 from formulations.gallery.masters import unpack_step
 from formulations.problems import ranking_duals
 from formulations.problems.linear_program import LinearProgram
@@ -315,8 +316,7 @@ def test_both_ways_say_the_same(seed, monkeypatch):
     for small in (False, True):
         monkeypatch.setattr("formulations.compiled.PAYS", 1 << 60 if small else -1)
         monkeypatch.setattr(ranking_duals, "is_small", lambda offsets, small=small: small)
-        monkeypatch.setitem(ranking_duals.prove_range.__dict__, "_is_cached", False)
-        monkeypatch.setattr(ranking_duals.prove_range, "_codes", {})
+        monkeypatch.setattr(Kernel, "is_ready", property(lambda _, small=small: not small))
         one = tuple(values[: lengths[0]] for values in given)
         prices, order = prices_of(*one, orders[0]), np.concatenate(orders)
         bounds = bounds_of_orders(*given, offsets, order)
