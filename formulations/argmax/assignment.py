@@ -236,16 +236,15 @@ def _assign_one(scores: Floats, gain: Floats, discount: Floats, position_weights
     if not differ.size or (scores == scores[0]).all():
         return by_gain, ONE_SORT if differ.size else ANY, 0.0
     k = int(differ[-1]) + 1
+    a, c = discount[:k] - discount[-1], position_weights[:k] - position_weights[-1]
     candidates = candidates_of(scores, gain, k, 0)
-    # Documents by positions: scipy solves this orientation in less than half the time of the other, unless there is one
-    # position less. Then the position that is left makes the matrix square.
-    width = k + 1 if candidates.size == k + 1 else k
-    a, c = discount[:width] - discount[-1], position_weights[:width] - position_weights[-1]
+    # More documents than positions: SciPy takes positions as rows. A square matrix of documents by positions would be
+    # solved in half the time, but rounding errors would decide between documents of equal score, so training would
+    # depend on the last digits of the data.
     profit = np.outer(scores[candidates], c) - np.outer(gain[candidates], a)
     assigned, position = linear_sum_assignment(profit, maximize=True)
-    first, rest = np.empty(width, dtype=np.int64), np.ones(scores.size, dtype=bool)
+    first, rest = np.empty(k, dtype=np.int64), np.ones(scores.size, dtype=bool)
     first[position] = candidates[assigned]
-    first = first[:k]
     rest[first] = False
     left = 4.0 * EPSILON * k * (np.abs(scores).max() * c[0] + np.abs(gain).max() * a[0])
     way = FEW if candidates.size < scores.size else ASSIGNMENT
