@@ -217,9 +217,12 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: F
         for j in range(lanes, count):
             most = max(most, row[j])
         floor = most - 8.0 * EPSILON * reach
-        best[i], rest[i], lacks = -np.inf, 0.0, 0.0
+        best[i], rest[i], lacks, last = -np.inf, 0.0, 0.0, -1
         for j in range(count):
             if row[j] >= floor:
+                if last >= 0 and scores[j] == scores[last] and gain[j] == gain[last] and prices[j] == prices[last]:
+                    continue  # many documents are equal where training starts at w = 0
+                last = j
                 here, digits, lack = _profit(c, scores[j], a, gain[j], prices[j])
                 lacks = max(lacks, lack)
                 if here > best[i] or (here == best[i] and digits > rest[i]):
