@@ -20,7 +20,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, compiled, inlined, is_small
+from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, Deferral, compiled, inlined, is_small
 from formulations.parallel import share_ranges
 from formulations.problems.directed_rounding import above, added, below, multiplied, products
 
@@ -562,6 +562,9 @@ def bounds_of_orders(
     return bound
 
 
+JUDGING = Deferral(1.0)  # seconds that compiling `judge_range` takes, about
+
+
 def judged(
     scores: Floats,
     gain: Floats,
@@ -573,25 +576,41 @@ def judged(
     compiled: bool | None = None,
 ) -> tuple[Floats, Floats]:
     """As `judge_range`, for all queries: the value of the orders, rounded down, and an upper bound with the error that
-    the search `left`, rounded up. compiled: whether kernels are used; None: for batches that are not small, and if
-    they lie on disk."""
+    the search `left`, rounded up. compiled: whether kernels are used; None: for batches that are not small, and as
+    `JUDGING` says."""
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
     inputs = (scores, gain, discount, position_weights, offsets, order)
     if compiled is None:
-        compiled = not is_small(offsets) or judge_range.is_ready
+        compiled = not is_small(offsets) or JUDGING.ends(judge_range)
     if compiled:
         share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*inputs, begin, end, left, value, bound))
         return value, bound
-    for q, (low, high) in enumerate(pairwise(offsets.tolist())):
-        rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]
-        s, b = scores[rows], gain[rows]
-        up, up_digits, lost = products(c, s)
-        down, down_digits, lost_too = products(a, b)
-        terms, off = (up, up_digits, -down, -down_digits), 2.0 * (lost + lost_too)
-        size = float((np.abs(up) + np.abs(down)).sum())
-        weight_c = float((np.abs(c) - min(c[-1], 0.0)).sum())
-        weight_a = float((np.abs(a) - min(a[-1], 0.0)).sum())
-        share = EPSILON * (8.0 + 2.0 * rows.size)
-        noise = share * (weight_c * np.abs(s).max() + weight_a * np.abs(b).max()) + max(left[q] - share * size, 0.0)
-        value[q], bound[q] = below(*terms, -off), above(*terms, off, noise)
+    with JUDGING.counted():
+        for q in range(len(value)):
+            value[q], bound[q] = _judged_one(*inputs, q, float(left[q]))
     return value, bound
+
+
+def _judged_one(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    position_weights: Floats,
+    offsets: Ints,
+    order: Ints,
+    query: int,
+    left: float,
+) -> tuple[float, float]:
+    """Value and bound of one query by exact sums."""
+    low, high = offsets[query : query + 2].tolist()
+    rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]
+    s, b = scores[rows], gain[rows]
+    up, up_digits, lost = products(c, s)
+    down, down_digits, lost_too = products(a, b)
+    terms, off = (up, up_digits, -down, -down_digits), 2.0 * (lost + lost_too)
+    size = float((np.abs(up) + np.abs(down)).sum())
+    weight_c = float((np.abs(c) - min(c[-1], 0.0)).sum())
+    weight_a = float((np.abs(a) - min(a[-1], 0.0)).sum())
+    share = EPSILON * (8.0 + 2.0 * rows.size)
+    noise = share * (weight_c * np.abs(s).max() + weight_a * np.abs(b).max()) + max(left - share * size, 0.0)
+    return below(*terms, -off), above(*terms, off, noise)
