@@ -37,7 +37,7 @@ from benchmarks.data import (
 )
 from rankopt.data import Queries, concatenate
 from rankopt.data.canonical_order import canonical
-from rankopt.data.normalisation import METHODS, normalise
+from rankopt.data.normalization import METHODS, normalize
 from rankopt.evaluation.comparison import compare
 from rankopt.experimental import DirectBoostedRanker
 from rankopt.measures import evaluate
@@ -291,7 +291,7 @@ def ohsumed(run: Run) -> None:
                     large.append(model(kind, label, w * unit))
         return [model("given", "least squares", plain)], pairs, ridges, large
 
-    parts = [{"given": part, "sum": normalise(part, "sum")} for part in letor("letor2-ohsumed", range(1, 6))]
+    parts = [{"given": part, "sum": normalize(part, "sum")} for part in letor("letor2-ohsumed", range(1, 6))]
     found, labels = defaultdict(list), []
     for fold in range(run.size(5, 1)):
         train = {kind: concatenate([parts[(fold + i) % 5][kind] for i in range(3)]) for kind in kinds}
@@ -377,7 +377,7 @@ def choosing(run: Run) -> None:
         queries = canonical(split.train, np.ones(len(split.train)))
         given = queries.features, queries.graded, np.ones(queries.rows.size)
         ridges = Ridges.from_features(*given, queries.rows, queries.offsets)
-        errors = np.concatenate([family.generalised(ridges.total, ridges.rows) for family in ridges.families])
+        errors = np.concatenate([family.generalized(ridges.total, ridges.rows) for family in ridges.families])
         best = ridges.penalties[np.flatnonzero(errors == errors.min())[-1]]
         return least_squares(*given, best, queries.rows, queries.offsets)
 
@@ -415,7 +415,7 @@ def position_weights(run: Run) -> None:
     weights, draws, limit = run.size((weights, 10, 20), (weights[:2], 2, 1))
     both = {"MQ2008": mq2008, "OHSUMED": lambda: ohsumed_fold(1, "train", "vali", "test")}
     for name in run.chosen(run.size(list(both), ["OHSUMED"])):
-        queries = normalise(concatenate(both[name]()), "zscore")
+        queries = normalize(concatenate(both[name]()), "zscore")
         part = np.random.default_rng(0).permutation(len(queries)) % 3
         train, validation, test = (queries.select(np.flatnonzero(part == i)) for i in range(3))
         print(f"\n### {name}: {len(train)}, {len(validation)}, {len(test)} queries")

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.cases import Run
 from rankopt.data import Queries, concatenate, load_sample, read_svmlight
-from rankopt.data.normalisation import normalise
+from rankopt.data.normalization import normalize
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def mslr(method: str | None = None) -> list[Split]:
     home = data_folder() / "mslr-web30k-sample"
     whole = concatenate([read_svmlight(home / f"{part}.txt.gz") for part in ("train", "vali")])
     parts = [whole.select(np.arange(part, len(whole), 4)) for part in range(4)]
-    return rotations([normalise(part, method) for part in parts] if method else parts)
+    return rotations([normalize(part, method) for part in parts] if method else parts)
 
 
 def lightgbm_example() -> list[Split]:
@@ -115,7 +115,7 @@ def resampled(split: Split, size: int, seed: int) -> Split:
 def validation_folds(name: str) -> list[tuple[Queries, Queries, Queries]]:
     """(train, validation, test): MQ2008 by single parts, zscore; OHSUMED as given; Les Miserables by thirds."""
     if name == "MQ2008":
-        parts = [normalise(part, "zscore") for part in mq2008()]
+        parts = [normalize(part, "zscore") for part in mq2008()]
         return [(parts[f], parts[(f + 1) % 3], parts[(f + 2) % 3]) for f in range(3)]
     if name == "OHSUMED":
         return [tuple(ohsumed_fold(fold, "train", "vali", "test")) for fold in range(1, 6)]
@@ -171,7 +171,7 @@ def film_queries(known: np.ndarray, ranked: np.ndarray, least: int = 10) -> Quer
 
 
 def _film_features(known: np.ndarray, ranked: np.ndarray, flags: np.ndarray, years: np.ndarray) -> np.ndarray:
-    """Mean of the film, its count, tastes of the user for its genres, neighbours, year, genres."""
+    """Mean of the film, its count, tastes of the user for its genres, neighbors, year, genres."""
     user, film, rating = known.T
     films, mean = np.bincount(film, minlength=FILMS), rating.mean()
     height = np.bincount(film, rating - mean, FILMS) / (films + SHRINK)

@@ -111,7 +111,7 @@ def power(n):
 
 LOSSES = {
     **{name: name for name in ("AUC", "AP", "AP@3", "RR", "RR@3", "nDCG", "nDCG@3", "P@3", "DCG@2", "ERR", "ERR@3")},
-    "nDCG, LETOR": Discounted(letor, lambda grade: np.exp2(grade) - 1, normalised=True),
+    "nDCG, LETOR": Discounted(letor, lambda grade: np.exp2(grade) - 1, normalized=True),
     "cells": TableLoss(lambda good, bads, relevant, others: np.exp(-good - 0.3 * bads)),
 }
 MAPS = {

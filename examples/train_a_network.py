@@ -12,7 +12,7 @@ bound: without it, a network fits 18 queries exactly. On other data, compare wit
 import torch
 
 from rankopt import LargeMarginRanker, evaluate, load_sample
-from rankopt.data import normalise
+from rankopt.data import normalize
 from rankopt.torch import MarginLoss
 
 MEASURE, NOISE = "nDCG@10", 0.3
@@ -39,7 +39,7 @@ def measured(model, queries):
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
 sample = load_sample("les-miserables")
-train, test = normalise(sample.train, "zscore"), normalise(sample.test, "zscore")
+train, test = normalize(sample.train, "zscore"), normalize(sample.test, "zscore")
 held_out, train = train.select(slice(0, 4)), train.select(slice(4, None))
 
 linear = LargeMarginRanker(MEASURE).fit(train)

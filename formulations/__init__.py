@@ -214,7 +214,7 @@ WORDS = {
 __all__ = [*GALLERY, *WORDS]
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
 
     def __getattr__(name: str) -> Any:
         """What a table names, loaded on first use."""

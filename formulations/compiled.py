@@ -191,7 +191,7 @@ def compiled(
 
     The kernel releases the GIL, so `formulations.parallel.share` runs parts of a job in parallel.
     reassociate: sums may be reordered for speed; the order depends on their length alone.
-    numpy: a vectorised equivalent for `Kernel.in_python`; it may round differently.
+    numpy: a vectorized equivalent for `Kernel.in_python`; it may round differently.
     internal: only kernels call it, so `Kernel.ready` compiles no form for Python.
 
     A kernel must not call NumPy functions that numba compiles separately (`np.sort`, `np.argsort`): numba names them by
@@ -286,7 +286,7 @@ class Kernel(Generic[Arguments, Returned]):
 
     @cached_property
     def in_python(self) -> Callable[Arguments, Returned]:
-        """The function in pure Python, with the kernels that it calls: for small problems. Vectorised
+        """The function in pure Python, with the kernels that it calls: for small problems. Vectorized
         equivalents are used where they exist."""
         if self._numpy is not None:
             return self._numpy

@@ -155,7 +155,7 @@ def _value_text(text: str, value: Any) -> str:
 
 
 STYLE = "border:none;border-bottom:1px solid rgba(128,128,128,.4);padding:.15em .8em .15em 0;text-align:left"
-"""Of the cells of a notebook's table: no colour of its own, so that light and dark notebooks both are readable."""
+"""Of the cells of a notebook's table: no color of its own, so that light and dark notebooks both are readable."""
 
 
 def view(title: str, facts: Mapping[str, object]) -> str:

@@ -1,13 +1,13 @@
 """Learning to rank as optimization: exact argmax, certified bounds, any solver.
 
-    data         queries with their documents: files, samples, normalisation
+    data         queries with their documents: files, samples, normalization
     measures     nDCG@10 and other measures as values; conventions
     losses       upper bounds of the regret and other losses, as functions of the scores
     evaluation   evaluation of rankings; paired comparison
     constraints  sets of admissible rankings, defined over attributes of documents
     ratings      ratings of items by users: files, splits, evaluation
     sweeps       a measure as a step function along a line
-    optimize     solvers that minimise a loss to a proven gap
+    optimize     solvers that minimize a loss to a proven gap
     ascent       coordinate ascent on the measure
     collaborative  factors of users and items by block descent, with block bounds and a global bound
     explanations  score differences by feature, tightness of the bounds
@@ -66,7 +66,7 @@ FRONT = {
 __all__ = [*FRONT]
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":

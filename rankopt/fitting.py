@@ -65,13 +65,13 @@ def _by_our_names(made: Callable[..., None]) -> Callable[..., None]:
     own = signature(made).parameters
 
     @wraps(made)
-    def initialised(self: Any, *args: Any, **options: Any) -> None:
+    def initialized(self: Any, *args: Any, **options: Any) -> None:
         for name, cure in self._misnamed.items():
             if name in options and name not in own:
                 raise UnexpectedArgumentError(_naming(name, cure))
         made(self, *args, **options)
 
-    return initialised
+    return initialized
 
 
 def _naming(name: str, cure: str) -> str:

@@ -164,7 +164,7 @@ def test_a_measure_is_the_mean_over_the_orders_that_the_scores_allow(name):
 
 
 ACCURACY = {
-    "cvxpy:HIGHS": 5e-3,  # HiGHS regularises quadratic programs
+    "cvxpy:HIGHS": 5e-3,  # HiGHS regularizes quadratic programs
     "qpsolvers:highs": 5e-3,
     "cvxpy:OSQP": 1e-4,
     "qpsolvers:osqp": 1e-4,

@@ -65,7 +65,7 @@ SLIPS = {
         lambda: fit(features=FRAME).predict(FRAME[["b", "a", "c"]]), ["same order", "X[list(ranker.feature_names_in_)]"]
     ),
     "sorted y": (lambda: fit(features=FRAME, grades=pd.Series(Y)[::-1]), ["y has the index of X", "y.loc[X.index]"]),
-    "misspelt attribute": (
+    "misspelled attribute": (
         lambda: Admissible(2).at_most(1, by="site").for_query({"sites": ["a"] * 4}, 4),
         ["'site'", "did you mean 'sites'?"],
     ),

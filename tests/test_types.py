@@ -13,7 +13,7 @@ import pytest
 
 from formulations.constraints import constraint
 from rankopt.data import samples
-from rankopt.data.normalisation import METHODS as NORMALISATIONS
+from rankopt.data.normalization import METHODS as NORMALIzATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, FEATURE_MAPS, LOSSES
 from rankopt.measures import MEASURES
@@ -265,7 +265,7 @@ def test_a_users_script(checker, tmp_path):
         (typing.SmoothStartName, SMOOTH_STARTS),
         (typing.DirectStartName, starts.NAMED),
         (typing.StrengthName, STRENGTHS),
-        (typing.NormalizeName, NORMALISATIONS),
+        (typing.NormalizeName, NORMALIzATIONS),
         (samples.SampleName, samples.SAMPLES),
         (constraint.Rounding, constraint.ROUNDINGS),
     ],

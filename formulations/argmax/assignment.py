@@ -48,7 +48,7 @@ def greedy_order(
 
 @inlined
 def order_prices(s: Floats, b: Floats, a: Floats, c: Floats, stop: int, price: Floats) -> None:
-    """Duals of documents in order: midway between neighbours, then raised until no earlier position prefers another.
+    """Duals of documents in order: midway between neighbors, then raised until no earlier position prefers another.
 
     Weights count above those of position `stop`, after which documents are unplaced, with dual 0.
     """

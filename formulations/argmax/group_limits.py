@@ -14,7 +14,7 @@ positions settle the lengths; few are needed, because paths seldom turn around.
 **Further rows.** Rows that a flow through nested groups cannot express are relaxed (Lagrangian relaxation). The result
 is the best dual bound, and rankings. Every cell pays y · a for the relaxed rows a π <= limit. Every ranking t that the
 flow finds is a cutting plane in the multipliers y >= 0: value[t] - over[t] · y, where over[t, s] is its violation of
-side s (negative: slack). The next multipliers minimise the maximum of the planes,
+side s (negative: slack). The next multipliers minimize the maximum of the planes,
 
     min φ   subject to   φ + over[t] · y >= value[t],   0 <= y <= cap
 

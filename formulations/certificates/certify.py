@@ -72,7 +72,7 @@ class SolutionCertificate(CompactReprMixin):
 
     def _repr_html_(self) -> str:
         fields = {name: _decimal(getattr(self, name)) for name in ("value", "bound", "gap", "violation")}
-        fields["sense"] = "maximised" if self.is_maximization else "minimised"
+        fields["sense"] = "maximized" if self.is_maximization else "minimized"
         if self.exact and not self.gap and not self.violation:
             fields["gap"] = "0: the optimum, proved"
         return view(f"Certificate, {'in fractions' if self.exact else 'in double precision'}", fields)

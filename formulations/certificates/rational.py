@@ -64,7 +64,7 @@ def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | N
     """The bound of Dorn's dual; y has the duals of the rows, then the point at which the objective is linearized."""
     point, linear = fractions(x), fractions(problem.linear)
     value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
-    rows = problem.linearised(problem.linear)
+    rows = problem.linearized(problem.linear)
     bound: Rational = -float("inf")
     sign = -1 if problem.is_maximization else 1
     for dual in [] if y is None else [y, problem.nearby_dual(y)]:

@@ -210,7 +210,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
         if isinstance(carried, set | frozenset):
             carried = sorted(carried, key=repr)
         for label in carried if isinstance(carried, tuple | list) else (carried,):
-            if unlabelled(label):
+            if unlabeled(label):
                 continue
             try:
                 found = members.setdefault(label, [])
@@ -260,7 +260,7 @@ def prefix_lengths(prefixes: Any, k: int) -> list[int]:
     return lengths
 
 
-def unlabelled(label: Any) -> bool:
+def unlabeled(label: Any) -> bool:
     """Whether an entry is no label: None, or NaN, which differs from itself."""
     if label is None:
         return True

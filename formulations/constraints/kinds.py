@@ -290,7 +290,7 @@ def min_distance(
     k, n = shape
     width = as_integer("distance", distance)
     if width < 1:
-        raise InvalidProblemError(f"distance must be 1 or more; got {width}. 2 separates neighbours.")
+        raise InvalidProblemError(f"distance must be 1 or more; got {width}. 2 separates neighbors.")
     columns = chosen("documents", documents, n)
     groups = _groups(columns, by, n)
     reach = min(width, k)

@@ -3,7 +3,7 @@
 A ranking may violate a soft constraint at a penalty per unit. The violation of a row lower <= a π <= upper is
 max(lower - a π, a π - upper, 0), of forbidden cells the number of cells used. The program has a column for each side:
 
-    maximise    Σ profit[i, j] π[i, j] - Σ price[r] (over[r] + under[r])
+    maximize    Σ profit[i, j] π[i, j] - Σ price[r] (over[r] + under[r])
     subject to  lower <= a π - over + under <= upper,   0 <= over, under <= the largest violation of a ranking
 
 A column with one entry does not change total unimodularity, and these limits are integral if the row's are: the

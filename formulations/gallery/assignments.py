@@ -51,7 +51,7 @@ def matching(
 def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> ConstrainedRanking:
     """The best k of n documents, at most one from each block: Π(B, k) of [ORM, Definition 5].
 
-    maximise     Σ profit[i, j] π[i, j]                                                              [ORM, eq. 41]
+    maximize     Σ profit[i, j] π[i, j]                                                              [ORM, eq. 41]
     subject to   position   each position holds one document
                  block      each block fills at most one of the k positions
     integrality  totally unimodular: every variable is in one position row and one block row (Heller-Tompkins)

@@ -31,7 +31,7 @@ def marginal_ranking(
 
     variables    P[i, j], the probability that document j is at position i
                  level[c] in [0, 1], the common level of the groups of constraint c
-    maximise     Σ profit[i, j] P[i, j]
+    maximize     Σ profit[i, j] P[i, j]
     subject to   position   each position holds one document: a row of P sums to 1
                  document   each document is at one position at most: a column sums to <= 1, to 1 if k = n
                  a row for each group of `DemographicParity`, `DisparateTreatment`, `DisparateImpact`, `ExposureBounds`

@@ -73,7 +73,7 @@ def l1_margin_dual(
     """The column-generation dual of large-margin learning with a 1-norm: a linear program over planes.
 
     primal       min lam ‖w‖₁ + Σ_g group_mass[g] ξ_g, with ξ as in `margin_dual`    [ORM, section 3.1, Ω = ‖w‖₁]
-    maximise     Σ intercepts[i] α[i]
+    maximize     Σ intercepts[i] α[i]
     subject to   feature    -lam <= Σ_i subgradients[i, j] α[i] <= lam   for each feature j
                  group      Σ α[i] over the planes i of group g is at most group_mass[g]
                  0 <= α[i] <= group_mass[group of i]   (implied by the group; with it any duals prove a bound)

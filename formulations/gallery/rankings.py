@@ -50,7 +50,7 @@ def ranking(
     """Loss-augmented ranking of one query, or of a batch with `offsets`.
 
     variables    π[i, j] = 1 if document j < n is at position i < k
-    maximise     Σ (position_weights[i] scores[j] - discount[i] gain[j]) π[i, j]              [ORM, eq. 27, 28]
+    maximize     Σ (position_weights[i] scores[j] - discount[i] gain[j]) π[i, j]              [ORM, eq. 27, 28]
     subject to   position   each position holds one document
                  document   each document is at one position at most
     integrality  totally unimodular (assignment); the profit has rank two, so `exact` needs sorts and merges only
@@ -101,7 +101,7 @@ def relevance_ranking(
     """Loss-augmented ranking with the positional map, for losses that depend on grades only: AP, RR, ERR and others.
 
     variables    y, the order of the documents; r(y)_j = position_weights[position of j]
-    maximise     r(y)ᵀ scores - gain(y), gain the measure itself                                     [paper 4, φ_dorm]
+    maximize     r(y)ᵀ scores - gain(y), gain the measure itself                                     [paper 4, φ_dorm]
     equivalent   the longest path in the lattice of counts of each chain (documents that differ in their scores only);
                  inside a chain by falling score
     integrality  a path is a flow of one unit: totally unimodular (network matrix)
@@ -173,7 +173,7 @@ def pairwise_ranking(
     """Loss-augmented ranking with the pairwise map.
 
     variables    y, the order of the documents; r(y)_j = κ (higher grades below j - lower grades above j)
-    maximise     r(y)ᵀ scores - gain(y)                                                     [paper 4, φ_po, SVMmap]
+    maximize     r(y)ᵀ scores - gain(y)                                                     [paper 4, φ_po, SVMmap]
     equivalent   as `relevance_ranking`, with its integrality
 
     With two grades κ = 1/(n₊ n₋) and r = -κ b on a relevant document with b others above it. The order by grade has
@@ -226,7 +226,7 @@ def first_relevant_ranking(
     """Loss-augmented ranking with the first-relevant map.
 
     variables    y, the order; r(y) = 1 on every document above the first relevant one, minus their number on that one
-    maximise     r(y)ᵀ scores - gain(y)                                                   [paper 4, φ_mrr, SVMmrr]
+    maximize     r(y)ᵀ scores - gain(y)                                                   [paper 4, φ_mrr, SVMmrr]
     equivalent   the longest path in the lattice of counts: others by falling score, the first relevant one the lowest
     integrality  as `relevance_ranking`
 

@@ -20,7 +20,7 @@ from formulations.arrays import Ints
 from formulations.errors import CertificateError
 from formulations.integrality.determinant import determinant, entries_of, pivoted, rank
 from formulations.integrality.evidence import (
-    Colouring,
+    Coloring,
     Families,
     Part,
     Parts,
@@ -418,7 +418,7 @@ def _confirm_removal(matrix: csr_array, held: list[Any], removal: Removal) -> No
         raise CertificateError(f"{what} {dropped[~alone][apart.argmax()]} is left out, but is not ± its partner")
 
 
-def _colouring(matrix: csr_array, evidence: Colouring) -> None:
+def _coloring(matrix: csr_array, evidence: Coloring) -> None:
     columns = csc_array(matrix)
     count = np.diff(columns.indptr)
     if (count > 2).any():
@@ -505,7 +505,7 @@ def _two_values(values: Any, rows: int, name: str) -> Ints:
 SUMS: dict[type, Any] = {TwoSum: _confirm_two_sum, ThreeSum: _confirm_three_sum, Pivot: _confirm_pivot}
 
 CHECKS: dict[type, tuple[str, Any]] = {
-    Colouring: ("bipartite", _colouring),
+    Coloring: ("bipartite", _coloring),
     RowOrder: ("interval", _row_order),
     Families: ("laminar", _laminar),
     Tree: ("network", _tree),

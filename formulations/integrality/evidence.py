@@ -25,7 +25,7 @@ Signs: TypeAlias = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
-class Colouring(CompactReprMixin):
+class Coloring(CompactReprMixin):
     """Two classes of rows, at most two entries a column: entries of equal sign in different classes, of unequal sign in
     the same class [Heller and Tompkins, 1956]."""
 
@@ -139,7 +139,7 @@ class PrefixGroups(CompactReprMixin):
 
 
 Evidence: TypeAlias = (
-    Colouring | RowOrder | Families | Tree | Signings | Parts | TwoSum | ThreeSum | Pivot | PrefixGroups
+    Coloring | RowOrder | Families | Tree | Signings | Parts | TwoSum | ThreeSum | Pivot | PrefixGroups
 )
 
 

@@ -94,7 +94,7 @@ class _Search:
         return None
 
     def _star(self, rows: list[int], columns: list[tuple[int, int]]) -> Arcs | None:
-        """Arcs into the centre (class 0) or out of it (class 1), by the classes of Heller and Tompkins."""
+        """Arcs into the center (class 0) or out of it (class 1), by the classes of Heller and Tompkins."""
         links: dict[int, list[tuple[int, bool]]] = {row: [] for row in rows}
         for column, path in columns:
             if path.bit_count() == 2:
@@ -105,8 +105,8 @@ class _Search:
         side = two_sides(links)
         if side is None:
             return None
-        centre = self.node()
-        return {row: (centre, self.node()) if side[row] else (self.node(), centre) for row in rows}
+        center = self.node()
+        return {row: (center, self.node()) if side[row] else (self.node(), center) for row in rows}
 
     def _component(self, arc: int, part: int) -> _Component:
         rows = members(part)

@@ -179,7 +179,7 @@ def prefix_proof(statement: Statement) -> Proof | None:
     if program is None or program.objective.size != statement.matrix.shape[1] or not program.objective.any():
         return None
     cells = program.variables[0] if len(program.variables) == 1 else None
-    if cells is None or cells.labelled or len(cells.shape) != 2 or (program.lower != 0).any():
+    if cells is None or cells.labeled or len(cells.shape) != 2 or (program.lower != 0).any():
         return None
     k, n = cells.shape
     rows = (

@@ -27,12 +27,12 @@ from scipy.sparse import block_array, coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Ints, frozen
-from formulations.integrality.evidence import Colouring, RowOrder, Signs
+from formulations.integrality.evidence import Coloring, RowOrder, Signs
 
 STARTS = 20  # how many cycles are looked at for a short one
 
 
-def row_classes(matrix: csr_array) -> Colouring | None:
+def row_classes(matrix: csr_array) -> Coloring | None:
     """The two classes; None where there are none, or a column has three entries."""
     edges = _edges(matrix)
     if edges is None:
@@ -40,7 +40,7 @@ def row_classes(matrix: csr_array) -> Colouring | None:
     left, right, equal, _ = edges
     apart, together = (_graph(left[chosen], right[chosen], matrix.shape[0]) for chosen in (equal, ~equal))
     side = _two_sides(apart, together)
-    return None if side is None else Colouring(frozen(side))
+    return None if side is None else Coloring(frozen(side))
 
 
 def _graph(left: Ints, right: Ints, count: int) -> csr_array:

@@ -11,7 +11,7 @@ Each compiles to rows over the cells of a ranking, one for each group, and compu
 
 >>> from formulations.gallery.marginal_ranking import marginal_ranking
 >>> print(marginal_ranking([[3.0, 2.0, 1.0]], constraints=DemographicParity(["a", "a", "b"], difference_bound=0.1)))
-maximise    3 P[0, 0] + 2 P[0, 1] + P[0, 2]
+maximize    3 P[0, 0] + 2 P[0, 1] + P[0, 2]
 subject to  position[0]: P[0, 0] + P[0, 1] + P[0, 2] = 1
             document[0]: P[0, 0] <= 1
             document[1]: P[0, 1] <= 1
@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, kron, vstack
 
 from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, finite, frozen
-from formulations.constraints.constraint import unlabelled
+from formulations.constraints.constraint import unlabeled
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 
@@ -64,7 +64,7 @@ class DocumentGroups(CompactReprMixin):
                     f"document {j} has {label!r} for its group, but needs one label; join labels into a text, or give "
                     "a constraint for each"
                 )
-            if not unlabelled(label):
+            if not unlabeled(label):
                 member[j] = index.setdefault(label, len(index))
         if not index:
             raise InvalidProblemError("groups holds no label but None; put two documents in groups at least")
@@ -194,23 +194,23 @@ class _Parity(CompactReprMixin):
             )
         difference, ratio = self._bounds()
         deserved, share = groups.mean(merit), groups.exposure(attention, weight)
-        favoured = np.ones(deserved.size, dtype=bool)
+        favored = np.ones(deserved.size, dtype=bool)
         if self.protected is not None:  # t is then what this group gets, and bounds the others from above only
-            favoured[:] = False
-            favoured[groups.index(self.protected)] = True
+            favored[:] = False
+            favored[groups.index(self.protected)] = True
         level = -deserved * attention.max()
         if ratio == 1.0:
-            lower, slack = np.where(favoured, 0.0, -np.inf), difference * unit * deserved
+            lower, slack = np.where(favored, 0.0, -np.inf), difference * unit * deserved
             return ExposureRows(self.label, groups.names(), share, lower, slack, level)
-        least = [f"{name} least" for name in groups.names(favoured)]
+        least = [f"{name} least" for name in groups.names(favored)]
         most = [f"{name} most" for name in groups.names()]
         return ExposureRows(
             self.label,
             (*least, *most),
-            csr_array(vstack([share[favoured], ratio * share])),
+            csr_array(vstack([share[favored], ratio * share])),
             np.repeat([0.0, -np.inf], [len(least), len(most)]),
             np.repeat([np.inf, 0.0], [len(least), len(most)]),
-            np.concatenate([level[favoured], level]),
+            np.concatenate([level[favored], level]),
         )
 
     def _bounds(self) -> tuple[float, float]:

@@ -119,7 +119,7 @@ class Assignment(ProfitProblem):
     """The best assignment of k of n documents to k positions.
 
     variables    π[i, j] = 1 if document j is at position i (only where `allowed`)
-    maximise     Σ profit[i, j] π[i, j]          sense="min": minimise, and `profit` holds costs
+    maximize     Σ profit[i, j] π[i, j]          sense="min": minimize, and `profit` holds costs
     subject to   position   each of the k positions holds one document
                  document   each of the n documents is at one position at most
     integrality  totally unimodular (the incidence matrix of a bipartite graph)
@@ -192,11 +192,11 @@ class Assignment(ProfitProblem):
 
     @property
     def gains(self) -> Floats:
-        """What is maximised: the profit, or minus the cost."""
+        """What is maximized: the profit, or minus the cost."""
         return self.profit if self.is_maximization else -self.profit
 
     def masked_profit(self) -> Floats:
-        """What is maximised, the profit or minus the cost; -inf where a document is not allowed."""
+        """What is maximized, the profit or minus the cost; -inf where a document is not allowed."""
         return self.gains if self.allowed is None else np.where(self.allowed, self.gains, -np.inf)
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
@@ -285,7 +285,7 @@ def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: in
     """Raise `prices` until prices[j] >= prices[order[i]] + profit[i, j] - profit[i, order[i]] for all i, j.
 
     Bellman-Ford with immediate updates, alternately down and up the positions. A position is visited only if the dual
-    of its own document has risen, so chains of neighbouring positions settle in one pass. Rises up to `noise` count as
+    of its own document has risen, so chains of neighboring positions settle in one pass. Rises up to `noise` count as
     rounding, which makes tied cycles end. Returns the number of passes, or `passes` + 1 without convergence.
     """
     positions, documents = profit.shape

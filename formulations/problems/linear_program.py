@@ -137,7 +137,7 @@ def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearProgram(Problem):
-    """maximise (or minimise) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
+    """maximize (or minimize) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
     `integer` marks integer variables. `variables` and `rows` name columns and rows by block. A dual y has one entry per
     row, with the sign of a minimum: y > 0 is the dual of row_lower, y < 0 of row_upper.

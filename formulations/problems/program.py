@@ -1,6 +1,6 @@
 """A linear or quadratic program as plain data, for printing, files and integrality proofs of any problem.
 
-    maximise (or minimise)   objective · x + ½ xᵀ hessian x
+    maximize (or minimize)   objective · x + ½ xᵀ hessian x
     subject to               row_lower <= matrix x <= row_upper
                              lower <= x <= upper,   x[j] integer where integer[j]
 
@@ -16,7 +16,7 @@ in free MPS or LP format, with ASCII names (π[0, 1] becomes pi_0_1), and number
 ('document[7]', 'π[0, 2]')
 >>> from formulations.problems.assignment import Assignment
 >>> print(Assignment(np.array([[3.0, 2.0]])))
-maximise    3 π[0, 0] + 2 π[0, 1]
+maximize    3 π[0, 0] + 2 π[0, 1]
 subject to  position[0]: π[0, 0] + π[0, 1] = 1
             document[0]: π[0, 0] <= 1
             document[1]: π[0, 1] <= 1
@@ -68,12 +68,12 @@ class Block:
         hash(self.index)  # raises for a label that is no label
 
     @property
-    def labelled(self) -> bool:
+    def labeled(self) -> bool:
         return self.by_label or any(not isinstance(part, int | np.integer) for part in self.index)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        if self.labelled:
+        if self.labeled:
             return (len(self.index),)
         return tuple(int(part) for part in self.index if isinstance(part, int | np.integer))
 
@@ -83,7 +83,7 @@ class Block:
 
     def name(self, member: int) -> str:
         """The name of the member with this flat index."""
-        if self.labelled:
+        if self.labeled:
             one = self.index[member]
             return f"{self.label}[{', '.join(map(repr, one)) if isinstance(one, tuple) else repr(one)}]"
         if not self.index:
@@ -230,7 +230,7 @@ def algebra(program: Program) -> str:
             for i, j, weight in zip(*squares.coords, squares.data, strict=True)
         ]
         objective = f"{objective} + ½ ({sum_text(curved)})"
-    return program_text("maximise" if program.is_maximization else "minimise", objective, _constraints(program, names))
+    return program_text("maximize" if program.is_maximization else "minimize", objective, _constraints(program, names))
 
 
 def _constraints(program: Program, names: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from formulations.problems.program import Block, BlockNames, Program, name_at, s
 from formulations.time_limit import is_out_of_time
 
 TRIES = 4  # maximum number of corrections of duals without a bound
-NEWTON_STEPS = 3  # corrections of the point of linearisation
+NEWTON_STEPS = 3  # corrections of the point of linearization
 NO_DUAL = 1e-8  # duals of this part of the largest are rounding
 SHRINKS = (2.0**-44, 2.0**-36, 2.0**-28)  # by which duals are made smaller
 LITTLE = 1e-12  # of the terms of the objective, that reduced costs may lower the bound by
@@ -79,7 +79,7 @@ class QuadraticProgram(Problem):
 
     `hessian` is symmetric, positive semidefinite for a minimum and negative semidefinite for a maximum (see
     `check_curvature`; the bound requires it). `variables` and `rows` name columns and rows by block. A dual y has one
-    entry per row, with the sign of a minimum, followed by a point z at which the objective is linearised.
+    entry per row, with the sign of a minimum, followed by a point z at which the objective is linearized.
     """
 
     hessian: csr_array
@@ -142,7 +142,7 @@ class QuadraticProgram(Problem):
     def program(self) -> Program:
         return replace(self._feasible_set.program, hessian=self.hessian)
 
-    def linearised(self, objective: Floats) -> LinearProgram:
+    def linearized(self, objective: Floats) -> LinearProgram:
         """The linear program over the same feasible set with this objective."""
         limits = (self.row_lower, self.row_upper, self.lower, self.upper)
         names = (self.variables, self.rows)
@@ -150,7 +150,7 @@ class QuadraticProgram(Problem):
 
     @cached_property
     def _feasible_set(self) -> LinearProgram:
-        return self.linearised(self.linear)
+        return self.linearized(self.linear)
 
     @property
     def shape_text(self) -> str:
@@ -211,7 +211,7 @@ class QuadraticProgram(Problem):
         return -least if self.is_maximization else least
 
     def nearby_dual(self, y: Floats) -> Floats:
-        """The duals and the point of linearisation near y that prove the bound, up to rounding."""
+        """The duals and the point of linearization near y that prove the bound, up to rounding."""
         return self.minimum._best_near(y)[1]
 
     def _best_near(self, y: Floats) -> tuple[float, Floats]:

@@ -5,8 +5,8 @@ small batches.
 
 Long lists of few gains need no pass over all pairs. Documents of one gain b are lines c s_j - (v_j + a b) in c, and an
 optimal order holds them by falling scores. So the best of them for a position is at the line's place on an upper
-envelope, found by halving (c falls with the position); and duals that hold between each position and the neighbours of
-each gain, the last before it and the first after it, hold everywhere: between neighbours of one gain they give
+envelope, found by halving (c falls with the position); and duals that hold between each position and the neighbors of
+each gain, the last before it and the first after it, hold everywhere: between neighbors of one gain they give
 c_q (s_x - s_y) <= v_x - v_y <= c_p (s_x - s_y) for x at p, y at q > p, so v - c s falls and then rises along the gain.
 """
 

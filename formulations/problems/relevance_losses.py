@@ -118,13 +118,13 @@ class Discounted(CompactReprMixin):
 
     discount: an array (weight 0 beyond its end), or a function from the number of documents to one. gain: an array with
     one entry a document, a function from grades to one, None for the grades themselves (for 0 and 1 if not `graded`).
-    normalised: divided by the ideal value of the query, 0 if that is 0. graded: whether feature maps distinguish
+    normalized: divided by the ideal value of the query, 0 if that is 0. graded: whether feature maps distinguish
     each grade; else relevance is binary, as for P@k.
     """
 
     discount: ArrayLike | Weights
     gain: ArrayLike | Callable[[Floats], Floats] | None = None
-    normalised: bool = False
+    normalized: bool = False
     graded: bool = True
 
     def gain_table(self, relevance: Floats, offsets: Ints) -> GainTable:
@@ -133,7 +133,7 @@ class Discounted(CompactReprMixin):
         gain = grade if self.gain is None else finite("gain", self.gain(grade) if callable(self.gain) else self.gain, 1)
         if gain.size != relevance.size:
             raise InvalidProblemError(f"gain has {gain.size} entries, but there are {relevance.size} documents")
-        if self.normalised:
+        if self.normalized:
             sizes = np.diff(offsets)
             query = np.repeat(np.arange(sizes.size), sizes)
             best = np.add.reduceat(discount * gain[np.lexsort((-gain, query))], offsets[:-1])
@@ -190,7 +190,7 @@ def get_relevance_loss(loss: RelevanceLoss | str) -> RelevanceLoss:
     if name == "AUC" and cutoff is not None:
         raise InvalidProblemError(f"AUC has no cutoff; got {loss!r}. Write 'AUC'.")
     if name in ("DCG", "nDCG"):
-        return Discounted(partial(_logarithms, cutoff=cutoff), _exponential, normalised=name == "nDCG")
+        return Discounted(partial(_logarithms, cutoff=cutoff), _exponential, normalized=name == "nDCG")
     if name == "P":
         return Discounted(partial(_shares, cutoff=cutoff), graded=False)
     return NamedLoss(name, cutoff)

@@ -197,7 +197,7 @@ class RelevanceRanking(Memoized, OrderProblem):
 
     def to_text(self) -> str:
         return (
-            "maximise    r(y)ᵀs - gain(y)\n"
+            "maximize    r(y)ᵀs - gain(y)\n"
             f"subject to  y is an order of {self.documents} documents, r(y) its slope by the {self.map.kind} map"
         )
 

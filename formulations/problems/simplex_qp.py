@@ -22,10 +22,10 @@ MOST_TERMS = 1 << 20  # planes of more numbers are summed in double precision, a
 
 @dataclass(frozen=True, eq=False)
 class GroupedSimplexQP(Problem):
-    """The dual of a regularised sum of maxima of planes.
+    """The dual of a regularized sum of maxima of planes.
 
     variables    α[i], one per plane
-    maximise     Σ values[i] α[i] - ‖slopesᵀα‖² / (2 lam)
+    maximize     Σ values[i] α[i] - ‖slopesᵀα‖² / (2 lam)
     subject to   group      Σ α[i] over the planes i of group g is at most capacity[g]
                  α >= 0
 
@@ -130,7 +130,7 @@ class GroupedSimplexQP(Problem):
             f"group[{g}]: {sum_text((1.0, names[i]) for i in np.flatnonzero(self.group == g))} <= {number(capacity)}"
             for g, capacity in enumerate(self.capacity)
         ]
-        return program_text("maximise", objective, [*groups, f"0 <= {', '.join(names)}"])
+        return program_text("maximize", objective, [*groups, f"0 <= {', '.join(names)}"])
 
     @property
     def shape_text(self) -> str:

@@ -1,4 +1,4 @@
-"""Models of other modelling tools as problems, and problems as models of these.
+"""Models of other modeling tools as problems, and problems as models of these.
 
     as_problem(model)                       accepts
     linear, integer and quadratic models    cvxpy, linopy, PuLP, OR-Tools (MathOpt, model_builder, pywraplp), highspy
@@ -11,7 +11,7 @@ canonicalization (`cvxpy_models`). A constant of the objective is the cost of a 
 
 >>> problem = as_problem(c=[-1.0, -2.0], A_ub=[[1.0, 1.0]], b_ub=[4.0], bounds=(0, 3))
 >>> print(problem)
-minimise    -x[0] - 2 x[1]
+minimize    -x[0] - 2 x[1]
 subject to  A_ub[0]: x[0] + x[1] <= 4
             0 <= x[0], x[1] <= 3
 """

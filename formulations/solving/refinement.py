@@ -77,7 +77,7 @@ def _candidates(solution: Solution) -> Iterator[Floats]:
     problem, duals, tail = solution.problem, solution.y, np.empty(0)
     if isinstance(problem, QuadraticProgram):
         tail = np.asarray(solution.x, dtype=np.float64)
-        linear = problem.linearised(problem.hessian @ tail + problem.linear)
+        linear = problem.linearized(problem.hessian @ tail + problem.linear)
         duals = None if duals is None else duals[: problem.row_lower.size]
     else:
         assert isinstance(problem, LinearProgram)

@@ -33,7 +33,7 @@ def verified_verdict(
     if isinstance(problem, MinCostFlow):
         program, hessian = LinearProgram.from_program(problem.program), None
     elif isinstance(problem, QuadraticProgram):
-        program, hessian = problem.linearised(problem.linear), problem.hessian
+        program, hessian = problem.linearized(problem.linear), problem.hessian
     elif isinstance(problem, LinearProgram):
         program, hessian = problem, None
     else:

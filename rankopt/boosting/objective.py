@@ -193,7 +193,7 @@ class BoostingObjective:
 
 
 def boosting_metric(measure: Any = "nDCG@10", *, convention: str | Convention = "default") -> BoostingMetric:
-    """The mean of any measure of `rankopt.measures`, to be maximised, for early stopping.
+    """The mean of any measure of `rankopt.measures`, to be maximized, for early stopping.
 
     convention: a name of `rankopt.measures.conventions`, or such an object. It defines the value of a query without
     relevant documents: none ("default"), or 0 ("burges", "trec", "letor4"). LightGBM and XGBoost count it as 1 in

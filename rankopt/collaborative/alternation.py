@@ -1,7 +1,7 @@
 """Alternate between the users' block and the items' block until both gaps are closed; return the best point.
 
 The number of factors is fixed, or increased during the run. Where ‖Ψ‖₂ in the units of the
-regulariser exceeds 1, some pair p, q with pᵀΨq < -1 is a direction along which J falls and which the present factors
+regularizer exceeds 1, some pair p, q with pᵀΨq < -1 is a direction along which J falls and which the present factors
 lack; otherwise the global bound is attained. So the top singular pairs of the dual state are added until
 none is left. A run can be stored as plain data and resumed.
 """

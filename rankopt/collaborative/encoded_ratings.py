@@ -1,7 +1,7 @@
 """Encoded ratings: users and items in a canonical order, independent of their ids.
 
 Sums round by their order, and a nonconvex problem turns the last bit into another point. So users and items are sorted
-by permutation-invariant hashes of colour refinement (1-WL): the hash of a user combines the multiset of ratings and
+by permutation-invariant hashes of color refinement (1-WL): the hash of a user combines the multiset of ratings and
 hashes of the items, that of an item those of the users, for some rounds. Sums of 64 bits commute, so a pass over the
 ratings in any order gives the same hashes. Users or items with equal hashes are exchangeable.
 

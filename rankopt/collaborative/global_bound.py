@@ -44,7 +44,7 @@ MORE = 1.0 + 1e-9  # covers what the reckoning of what is lost loses itself
 
 @dataclass(frozen=True, eq=False)
 class GlobalBound:
-    """value <= J(U, M, b) for every U, M, b, of any number of factors; singular: of Ψ in the units of the regulariser,
+    """value <= J(U, M, b) for every U, M, b, of any number of factors; singular: of Ψ in the units of the regularizer,
     whose bound must not exceed 1 / shrink; shrink: θ."""
 
     value: float

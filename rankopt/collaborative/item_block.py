@@ -1,6 +1,6 @@
 """The items' block by planes: M and b for fixed U, user after user.
 
-minimise Σ_u l_u(b + M U_u) + Σ_j (λ_j/2)‖M_j‖² + Σ_j (μ_j/2)(b_j - b⁰_j)². For a plane ψ_u of every user the best items
+minimize Σ_u l_u(b + M U_u) + Σ_j (λ_j/2)‖M_j‖² + Σ_j (μ_j/2)(b_j - b⁰_j)². For a plane ψ_u of every user the best items
 are M_j = -Σ_u ψ_uj U_u/λ_j, b_j = b⁰_j - Σ_u ψ_uj/μ_j. Each user in turn takes the best mixture of its planes with
 those of all others fixed, and sends the change: (ψ_uj - ψ⁻_uj) U_u and ψ_uj - ψ⁻_uj, no rating [paper 5, section 7].
 

@@ -1,6 +1,6 @@
 """The squared loss l_u(f) = Σ_j (w_uj/2)(f_j - y_uj)²: both blocks are ridge systems in closed form.
 
-The best offsets alone minimise Σ_uj (w_uj/2)(b_u + b_j - y_uj)² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u², one
+The best offsets alone minimize Σ_uj (w_uj/2)(b_u + b_j - y_uj)² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u², one
 sparse system. Its matrix is diagonal but for the table of weights between users and items, so a step of conjugate
 gradients costs two passes over the ratings; some ten of them close it.
 """

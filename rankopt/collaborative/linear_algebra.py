@@ -2,7 +2,7 @@
 
 One compiled kernel forms and solves the normal equations of a block.
 
-For each row i, with the entries e of bounds[i] : bounds[i + 1], minimise over x (d) and the offset z
+For each row i, with the entries e of bounds[i] : bounds[i + 1], minimize over x (d) and the offset z
 
     ½ Σ_e w_e (⟨other[columns[e]], x⟩ + z - target_e)² + (λ_i/2)‖x‖² + (μ_i/2) z²
 

@@ -91,7 +91,7 @@ def shard_scores(shard: RatedShard, users: Floats, items: Floats, offsets: Float
 @dataclass(frozen=True, eq=False)
 class PlaneBlocks:
     """loss: from ratings and bounds of users to their loss; weights: (n,) how much each counts. convex: it is, else its
-    majorants are minimised. nonnegative: it declares to be."""
+    majorants are minimized. nonnegative: it declares to be."""
 
     problem: FactorProblem
     loss: Callable[[Floats, Ints], Any]

@@ -136,7 +136,7 @@ class ConstrainedRecommender:
         )
 
     def best(self, scores: Floats, user: Any) -> Ints:
-        """The list that maximises Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
+        """The list that maximizes Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
         user for whom there is none."""
         user = user.item() if isinstance(user, np.generic) else user  # as it is printed
         free = np.flatnonzero(scores > -np.inf)

@@ -41,7 +41,7 @@ Rounding. All terms are >= 0, so a sum of k computed products is within (1 ± u)
 products together, the quotient and what is added here stay within 1 + 2u (k + k' + 16), k and k' the longest row and
 column.
 
-The iteration is Lanczos bidiagonalisation [Golub and Kahan 1965]. Its estimate is from below, and near a singular value
+The iteration is Lanczos bidiagonalization [Golub and Kahan 1965]. Its estimate is from below, and near a singular value
 that depends on the start: it never sees what is orthogonal to the start.
 
 `top_pairs`: where factors start, and where λ leaves none. For factors near zero J changes by ⟨Ψ, UMᵀ⟩ + (λ/2)(‖U‖² +

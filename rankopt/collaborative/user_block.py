@@ -1,6 +1,6 @@
 """The users' block by planes: one small bundle problem a user, all users of a chunk at once.
 
-User u, for fixed M, b: minimise (λ_u/2)‖U_u‖² + l_u(b + M U_u). Each plane δ + ⟨ψ, f⟩ of l_u is one of U_u with the
+User u, for fixed M, b: minimize (λ_u/2)‖U_u‖² + l_u(b + M U_u). Each plane δ + ⟨ψ, f⟩ of l_u is one of U_u with the
 slope Mᵀψ and the height δ + ⟨ψ, b⟩; the best mixture of the planes gives U_u = -Mᵀψ_u/λ_u and a proven bound.
 
 Each user has a few planes, mixed by weights that sum to one. The best mixture is a quadratic program over a simplex,
@@ -120,7 +120,7 @@ MOVES = 60  # moves a plane that are made at most
 
 @compiled(nb.float64(READ_TABLE, READ_FLOATS, nb.int64, nb.float64, FLOATS, FLOATS), internal=True)
 def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Floats, rise: Floats) -> float:
-    """Maximise valueᵀα - αᵀ gram α / 2 over α >= 0, Σα = 1 from the current weights, until no plane rises above the
+    """Maximize valueᵀα - αᵀ gram α / 2 over α >= 0, Σα = 1 from the current weights, until no plane rises above the
     mixture by more than the tolerance; by how much one does. rise: memory for one number per plane."""
     for k in range(count):
         total = value[k]

@@ -1,6 +1,6 @@
-"""A loss of each user's scores by name, the blocks that minimise it, and the factors of new users.
+"""A loss of each user's scores by name, the blocks that minimize it, and the factors of new users.
 
-The factors of new users minimise Σ_u l_u + (λ_U/2)‖U‖² (+ (μ/2)‖b_u‖²) for fixed items: one users' block if the loss is
+The factors of new users minimize Σ_u l_u + (λ_U/2)‖U‖² (+ (μ/2)‖b_u‖²) for fixed items: one users' block if the loss is
 convex, else a sequence of convex majorants.
 """
 
@@ -80,7 +80,7 @@ class UserLoss:
 
     @property
     def convex(self) -> bool:
-        """Whether it is, and need not be majorised."""
+        """Whether it is, and need not be majorized."""
         return self.regret is None or self.regret.bound.convex
 
     def check_weights(self, by_rating: bool) -> None:

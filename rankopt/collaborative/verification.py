@@ -241,7 +241,7 @@ BLOCK = 1 << 12
 @dataclass(frozen=True)
 class VerifiedBound:
     """value: the bound as it was found here, at the shrinking that this norm allows; norm: of Ψ in the units of the
-    regulariser, from above; holds: whether the claim is no more than that."""
+    regularizer, from above; holds: whether the claim is no more than that."""
 
     holds: bool
     value: float

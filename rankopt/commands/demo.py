@@ -91,7 +91,7 @@ def _silent(text: str, head: bool = True) -> None:
 def _compare(samples: Mapping[SampleName, Sample], echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Two large-margin rankers and two baselines with default parameters on each sample, their means, and the finding.
 
-    Features have another scale for each query, so they are normalised within it.
+    Features have another scale for each query, so they are normalized within it.
     """
     from rankopt.measures import evaluate
     from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
@@ -111,7 +111,7 @@ def _compare(samples: Mapping[SampleName, Sample], echo: Any) -> tuple[dict[str,
             for name, ranker in rankers[sample].items()
         }
         echo(f"{sample}: {len(data.train)} training and {len(data.test)} test queries")
-        echo(f"{SAMPLES[sample]} Default parameters, features normalised within the query.", head=False)
+        echo(f"{SAMPLES[sample]} Default parameters, features normalized within the query.", head=False)
         if echo is _print:
             rows = [
                 [name, *(f"{own[name].mean(one):.4f}" for one in MEASURES), *_proof(rankers[sample][name])]

@@ -285,7 +285,7 @@ def evaluate(
 
 def _differences(pairs: Mapping[tuple[str, str], Comparison]) -> None:
     table(
-        ["run", "measure", "difference", "95% interval", "p (randomisation)", "p (t)"],
+        ["run", "measure", "difference", "95% interval", "p (randomization)", "p (t)"],
         [
             [
                 run, name, f"{r.difference:+.4f}", f"[{r.interval[0]:+.4f}, {r.interval[1]:+.4f}]",

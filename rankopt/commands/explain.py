@@ -57,7 +57,7 @@ def explain(
     Features are numbered as in the file where they have no names.
     """
     from rankopt.errors import OptionError
-    from rankopt.rankers.inputs import normalised
+    from rankopt.rankers.inputs import normalized
 
     ranker, queries = model_and_queries(model, data, unjudged, columns, attributes, graded=True)
     check_attributes(queries, getattr(ranker, "constraints", None))
@@ -68,7 +68,7 @@ def explain(
         for cure in ("pass measure='nDCG@10'", "train another measure and evaluate with it"):
             message = message.replace(cure, other)
         raise OptionError(message) from error
-    weights = _weights(ranker, normalised(ranker, queries))
+    weights = _weights(ranker, normalized(ranker, queries))
     if report is not None:
         from rankopt.report.ranker_pages import page_of_explanations
 

@@ -216,7 +216,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     "--tolerance", type=float, callback=_factor, default=1.1, show_default=True,
     help="With --baseline: the factor up to which seconds count as the same.",
 )  # fmt: skip
-@click.option("--test", "test_file", type=click.Path(exists=True), help="Queries on which learnt rankers are measured.")
+@click.option("--test", "test_file", type=click.Path(exists=True), help="Queries to measure trained rankers on.")
 @click.option(
     "--argmax-solvers",
     help="Solvers of the ranking problem, separated by commas; 'all' for all installed ones, or 'none'.",
@@ -234,7 +234,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
     help="Upper bound of the measure's regret.",
 )  # fmt: skip
-@click.option("--lam", type=float, default=0.1, show_default=True, help="Weight of the regulariser.")
+@click.option("--lam", type=float, default=0.1, show_default=True, help="Weight of the regularizer.")
 @click.option(
     "--problems", type=click.IntRange(1), default=24, show_default=True,
     help="Approximate number of problems in an argmax trace.",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, each, to_integer
-from formulations.constraints.constraint import by_label, rounded_share, unlabelled
+from formulations.constraints.constraint import by_label, rounded_share, unlabeled
 from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
@@ -235,7 +235,7 @@ def _selector(kind: str, selector: Any) -> Any:
             f"{kind}() selects documents by an attribute of booleans, or by {{attribute: value}}; got {selector!r}."
         )
     for name, value in pairs:
-        if unlabelled(value):
+        if unlabeled(value):
             raise OptionError(f"{kind}() cannot select documents without a label; got {{{name!r}: {value!r}}}.")
     return tuple(sorted(((name, as_python(value)) for name, value in pairs), key=repr))
 
@@ -279,7 +279,7 @@ def _flags(values: NDArray[Any], name: str) -> Bools:
     """An attribute of booleans; None and NaN are False."""
     if values.dtype == np.bool_:
         return values
-    entries = [False if unlabelled(entry) else entry for entry in values.tolist()]
+    entries = [False if unlabeled(entry) else entry for entry in values.tolist()]
     for entry in entries:
         if not (isinstance(entry, bool) or (isinstance(entry, int | float) and entry in (0, 1))):
             raise DataError(
@@ -293,7 +293,7 @@ def _matches(entry: Any, value: Any) -> bool:
     """Whether a document with this entry has the value: the entry itself, or one of its labels."""
     if isinstance(entry, tuple | list | set | frozenset):
         return value in entry or entry == value
-    return not unlabelled(entry) and bool(entry == value)
+    return not unlabeled(entry) and bool(entry == value)
 
 
 @dataclass(frozen=True, eq=False)

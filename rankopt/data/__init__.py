@@ -1,12 +1,12 @@
-"""Queries with documents, features and grades; files, samples, normalisation."""
+"""Queries with documents, features and grades; files, samples, normalization."""
 
 from typing import TYPE_CHECKING
 
 from formulations.registry import lazy
 
 if TYPE_CHECKING:  # names for type checkers; the table below is text
-    from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
-    from rankopt.data.normalisation import normalise as normalise
+    from rankopt.data.normalization import QueryNormalizer as QueryNormalizer
+    from rankopt.data.normalization import normalize as normalize
     from rankopt.data.queries import Queries as Queries
     from rankopt.data.queries import concatenate as concatenate
     from rankopt.data.samples import SAMPLES as SAMPLES
@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
 
 PARTS = {
     "Queries": "rankopt.data.queries:Queries",
-    "QueryNormalizer": "rankopt.data.normalisation:QueryNormalizer",
+    "QueryNormalizer": "rankopt.data.normalization:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",
     "Sample": "rankopt.data.samples:Sample",
     "concatenate": "rankopt.data.queries:concatenate",
     "load_sample": "rankopt.data.samples:load_sample",
-    "normalise": "rankopt.data.normalisation:normalise",
+    "normalize": "rankopt.data.normalization:normalize",
     "open_queries": "rankopt.data.stored_folder:open_queries",
     "read_attributes": "rankopt.data.tables:read_attributes",
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
@@ -42,5 +42,5 @@ PARTS = {
 
 __all__ = [*PARTS]
 
-if not TYPE_CHECKING:  # a type checker would accept any misspelt name
+if not TYPE_CHECKING:  # a type checker would accept any misspelled name
     __getattr__, __dir__ = lazy(__name__, PARTS)

@@ -2,7 +2,7 @@
 
 Rounding depends on the order of sums, and with a nonconvex objective the last bit can change the stationary point.
 Training therefore sorts documents and queries by 64-bit hashes of their content: features, grade and used attributes of
-a document, documents and weight of a query. Shuffled, relabelled or split data give bit-identical models. Features are
+a document, documents and weight of a query. Shuffled, relabeled or split data give bit-identical models. Features are
 not copied. The first key hashes features and grades in units of their largest size, rounded to 16 bits: neither the
 order nor the folds of a cross-validation depend on the units of features. Exact contents decide among equal ones.
 
@@ -107,7 +107,7 @@ PART = 1 << 11  # rows per task of a thread
 
 
 def mixed(bits: Hashes) -> Hashes:
-    """The finaliser of MurmurHash3, which maps 0 to 0."""
+    """The finalizer of MurmurHash3, which maps 0 to 0."""
     bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return bits ^ (bits >> np.uint64(33))
@@ -170,9 +170,9 @@ def canonical(
         known = known + mixed(labels(queries.attributes[name]) + np.uint64(2 * number + 1))
     grades = np.zeros(known.size) if queries.relevance is None else queries.relevance + 0.0
     # The units are those of the queries that can teach something: others may be left out.
-    starts, learnt = queries.offsets[:-1], weights > 0
-    differs = learnt & (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
-    chosen = np.flatnonzero(differs if differs.any() else learnt if learnt.any() else ~learnt)
+    starts, learned = queries.offsets[:-1], weights > 0
+    differs = learned & (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
+    chosen = np.flatnonzero(differs if differs.any() else learned if learned.any() else ~learned)
     sizes = largest_sizes(queries.features, queries.offsets, chosen)
     exact, coarse = fingerprints(queries.features), fingerprints(queries.features, sizes)
     steps = np.rint(grades / (np.maximum.reduceat(grades, starts)[chosen].max() or 1.0) * STEPS)

@@ -221,8 +221,8 @@ def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "qu
     """One value per id of a query or user, in the order of the ids: of a mapping from id to value, or a pandas Series
     whose index has all the ids. Anything else, a Series of another index included, is in that order."""
     if hasattr(values, "to_dict") and hasattr(values, "index") and not hasattr(values, "columns"):
-        labelled = values.index.is_unique and all(one in values.index for one in ids)
-        values = values.to_dict() if labelled else values.to_numpy()
+        labeled = values.index.is_unique and all(one in values.index for one in ids)
+        values = values.to_dict() if labeled else values.to_numpy()
     if not isinstance(values, Mapping):
         return values
     missing = [one for one in ids if one not in values]

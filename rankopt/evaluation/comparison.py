@@ -2,7 +2,7 @@
 
 With d_q = a_q - b_q on n queries:
 
-    randomisation   p = share of sign vectors ε in {-1, 1}^n with |Σ ε_q d_q| >= |Σ d_q|: under the null hypothesis a
+    randomization   p = share of sign vectors ε in {-1, 1}^n with |Σ ε_q d_q| >= |Σ d_q|: under the null hypothesis a
                     and b are exchangeable on each query. All vectors if they are few, else a sample and the identity
     t               d̄ / (s / √n) against Student's t with n - 1 degrees of freedom; the interval is d̄ ± t s / √n
     wilcoxon        signed ranks of d_q, see `signed_rank_p`; intervals by the bootstrap, see `intervals`
@@ -19,8 +19,8 @@ beyond that it is normal with mean Σ rank / 2 and variance Σ rank² / 4. p is 
 
 Source: Wilcoxon, Individual comparisons by ranking methods, 1945; [ORM, section 6.1] on sums of nDCG@1 to 10.
 
-`leader` compares the ranker of the largest mean with each other one by the randomisation test; Holm's p >= 0.05 is a
-tie. The leader is selected on the same queries, so p is biased in its favour, and ties are reported conservatively.
+`leader` compares the ranker of the largest mean with each other one by the randomization test; Holm's p >= 0.05 is a
+tie. The leader is selected on the same queries, so p is biased in its favor, and ties are reported conservatively.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def signed_rank_p(differences: Floats) -> float:
 Test = Literal["randomization", "t", "wilcoxon"]
 Measured = str | Measure | Sequence[str | Measure]  # A measure, or several whose values are added query by query
 
-TEST_NAMES = {"randomization": "randomisation", "t": "the t test", "wilcoxon": "Wilcoxon's signed ranks"}
+TEST_NAMES = {"randomization": "randomization", "t": "the t test", "wilcoxon": "Wilcoxon's signed ranks"}
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Comparison(CompactReprMixin):
         return (
             f"{self.measure} on {self.queries} queries: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
             f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval{by} {low:+.4f} to {high:+.4f}\n"
-            f"p           {self.p_randomization:.4f} by randomisation ({self.n_permutations} sign vectors, "
+            f"p           {self.p_randomization:.4f} by randomization ({self.n_permutations} sign vectors, "
             f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test{also}\n"
             f"queries     {self.wins} better, {self.ties} equal, {self.losses} worse"
             + "".join(f"\n{note}" for note in self.notes)

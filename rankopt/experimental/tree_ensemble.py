@@ -78,8 +78,8 @@ class MeasureObjective:
         own, offsets = values[self.rows], self.sweep.offsets
         sizes, query = np.diff(offsets), query_of_row(offsets)
         means = np.add.reduceat(own, offsets[:-1]) / sizes
-        centred = own - means[query]
-        return float(np.sqrt((self.sweep.weights / sizes)[query] @ (centred * centred)))
+        centered = own - means[query]
+        return float(np.sqrt((self.sweep.weights / sizes)[query] @ (centered * centered)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,7 +134,7 @@ def rank_one(k: int, n: int, rng: np.random.Generator) -> Floats:
 
 
 def rank_two(k: int, n: int, rng: np.random.Generator) -> Floats:
-    """What the loss-augmented argmax maximises, made positive by a constant a position, which changes no optimum."""
+    """What the loss-augmented argmax maximizes, made positive by a constant a position, which changes no optimum."""
     discount, gain = 1.0 / np.log2(np.arange(2.0, k + 2)), rng.integers(0, 3, n)
     return rank_one(k, n, rng) - np.outer(discount, gain) + 3.0
 
@@ -271,7 +271,7 @@ class Study:
 
 def _on_cells(profit: Floats, cells: Any) -> Floats:
     """The profit of each cell that has a variable, in the order of the variables."""
-    if not cells.labelled:
+    if not cells.labeled:
         return profit.ravel()
     return np.array([profit[i, j] for i, j in cells.index])
 

@@ -133,7 +133,7 @@ class BenchmarkRow(CompactReprMixin):
     history: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     """Training: columns step, round, seconds, primal, bound, of one length; the last known ones if it was killed."""
     measures: Mapping[str, float | None] = field(default_factory=dict)
-    """Training: what the learnt ranker reaches on held-out queries, such as {"nDCG@10": 0.51}."""
+    """Training: what the learned ranker reaches on held-out queries, such as {"nDCG@10": 0.51}."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Further results; for integrality proof, witness, objectives, fractional, overestimate_mean, overestimate_max
     (shares of the integer optimum)."""

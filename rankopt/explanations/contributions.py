@@ -51,7 +51,7 @@ class Explanation(CompactReprMixin):
         if widths != [(len(features),)] * 3:
             raise DataError(
                 f"scores cannot be explained because {len(features)} features are named and the weights, x and y have "
-                f"the shapes {', '.join(map(str, widths))}; give the features that the weights were learnt on."
+                f"the shapes {', '.join(map(str, widths))}; give the features that the weights were learned on."
             )
         terms = coef * (x - y)
         order = np.argsort(-np.abs(terms), kind="stable")

@@ -1,6 +1,6 @@
 """Protocols of losses: values, proven bounds and one plane a query; or a gradient for smooth losses without bounds.
 
-A loss with `protocol = "gradient"` has no planes: `rankopt.optimize.annealing` minimises it, not one of `METHODS`.
+A loss with `protocol = "gradient"` has no planes: `rankopt.optimize.annealing` minimizes it, not one of `METHODS`.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class MaxOracle(Protocol):
     """Loss-augmented argmax for a batch of queries; documents of query q are rows offsets[q] : offsets[q + 1].
 
     Slopes do not depend on the order of equal documents. Documents with equal score, gain and attributes get the mean
-    of their slopes: a mean of maximisers, hence a subgradient. Ties between other documents are broken by content: the
+    of their slopes: a mean of maximizers, hence a subgradient. Ties between other documents are broken by content: the
     exact argmax uses score and gain alone; constraint sets and other solvers use the order of the documents, which in
     training is canonical (`data.canonical`).
     """
@@ -133,7 +133,7 @@ class Criterion:
 
     @cached_property
     def optimal_rankings(self) -> tuple[Floats, Floats]:
-        """b (N,) by document and a (N,) by position: the optimal rankings maximise a[π]ᵀb."""
+        """b (N,) by document and a (N,) by position: the optimal rankings maximize a[π]ᵀb."""
         return self.measure.optimal_rankings(self.relevance, self.offsets)
 
     @cached_property

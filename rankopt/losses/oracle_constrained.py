@@ -5,7 +5,7 @@
 The sets S_q are fixed; the profit changes with the scores. Slopes are those of `PositionalOracle`; a and c are
 truncated to the positions of the set. p(π) is the penalty of the soft constraints that π violates.
 
-The predicted ranking maximises c[π]ᵀs - p(π), and the best one maximises a[π]ᵀb - p(π). A margin compares c[π]ᵀs - p(π)
+The predicted ranking maximizes c[π]ᵀs - p(π), and the best one maximizes a[π]ᵀb - p(π). A margin compares c[π]ᵀs - p(π)
 with the same quantity of its reference (`charges`). The bounded regret is that of the measure alone, relative to the
 greatest a[π]ᵀb of all admissible rankings, penalized or not: it is therefore never negative.
 
@@ -115,7 +115,7 @@ class AdmissibleOrders:
         chosen: Sequence[int] | None = None,
         charge: Floats | None = None,
     ) -> Orders:
-        """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
+        """A maximizer of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
         charge defaults to 1."""
         began = perf_counter()
         queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
@@ -189,7 +189,7 @@ DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 class AdmissibleArgmax(AdmissibleOrders):
     """The loss-augmented rankings of queries under constraint sets, and their references.
 
-    start: (N,) the scores at w₀, which break ties of the best reference. optimal_rankings: maximisers of a[π]ᵀb over
+    start: (N,) the scores at w₀, which break ties of the best reference. optimal_rankings: maximizers of a[π]ᵀb over
     S_q. unpaid: under soft constraints, the same without penalties.
     Documents of equal score and gain that the set does not distinguish share their slopes. Other ties follow the order
     of the documents, which in training is canonical (`data.canonical`).
@@ -315,8 +315,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         return np.asarray(self.measured(self.optimal_rankings.rows) + lost > 1e-12 * self.sizes(self.gain, True))
 
     def best_rows(self, scores: Floats) -> Ints:
-        """(K,) the ranking with the largest c[π]ᵀs among the maximisers of a[π]ᵀb. Maximises a[π]ᵀb + δ c[π]ᵀs (both
-        scaled to 1) less p(π), which each term includes. If the result maximises a[π]ᵀb, no other maximiser has a
+        """(K,) the ranking with the largest c[π]ᵀs among the maximizers of a[π]ᵀb. Maximizes a[π]ᵀb + δ c[π]ᵀs (both
+        scaled to 1) less p(π), which each term includes. If the result maximizes a[π]ᵀb, no other maximizer has a
         larger c[π]ᵀs; else δ was too large and a smaller one is tried. After the last δ, ties remain."""
         best = self.worth(self.optimal_rankings.rows)
         rows = self.optimal_rankings.rows.copy()

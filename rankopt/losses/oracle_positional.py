@@ -4,7 +4,7 @@ Measures that are not inner products (AP, RR with several relevant documents, ER
 There the gain of a document depends on the grades above it: the loss-augmented argmax is a longest path in a lattice,
 not a rank-two assignment.
 
-References are the mean of the optimal rankings and the highest-scoring ones. Optimal rankings maximise the inner
+References are the mean of the optimal rankings and the highest-scoring ones. Optimal rankings maximize the inner
 product of gain and discount.
 """
 

@@ -70,7 +70,7 @@ class FirstRelevantArgmax(OrdersArgmax):
 
     @property
     def raised(self) -> FirstRelevantArgmax:
-        """The map with σ n₋ top added to φ for every y: the ranking by score maximises it."""
+        """The map with σ n₋ top added to φ for every y: the ranking by score maximizes it."""
         return replace(self, lifted=True)
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:

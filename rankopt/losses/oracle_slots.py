@@ -23,7 +23,7 @@ EMPTY = -1  # marks a slot without a document
 def assign_slots(
     profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None
 ) -> tuple[Ints, float, float]:
-    """The document of each slot (EMPTY where n < k leaves none) that maximise Σ profit[j, i]; value and proven bound.
+    """The document of each slot (EMPTY where n < k leaves none) that maximize Σ profit[j, i]; value and proven bound.
     profit: (n, k), a row a document. belongs: (n, k); a slot that some document belongs in takes one of these only.
     Every document has a slot where n <= k, every slot a document where n >= k."""
     n, k = profit.shape

@@ -144,7 +144,7 @@ PYTHON = 20_000  # nanoseconds that a document costs without compiled code, abou
 @dataclass(frozen=True, eq=False)
 class OrdinalHinge(ConvexLoss):
     """loss_q(s) = 1/M Σ C(y_i, y_j) max(0, 1 + s_i - s_j) over the M pairs i, j of query q with y_i < y_j
-    [paper 5, eq. 13, majorised]; 0 if M = 0.
+    [paper 5, eq. 13, majorized]; 0 if M = 0.
 
     relevance: (N,) grades, of at most 1,024 levels. offsets: (m + 1,). cost: C, "difference" of the grades, "one" (then
     it is `PairwiseHinge`), or a function of two arrays, the lower and the higher grades, to costs >= 0. A query of n

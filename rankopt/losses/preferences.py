@@ -51,7 +51,7 @@ class PreferenceHinge(ConvexLoss):
     0 if P_q is empty.
 
     relevance: (N,) grades, any numbers. offsets: (m + 1,). gain: without `pairs`, P_q has all pairs with y_i < y_j and
-    C(i, j) = g(y_j) - g(y_i). g is "exponential" (2^y - 1, the default: emphasises the top positions), "linear", or a
+    C(i, j) = g(y_j) - g(y_i). g is "exponential" (2^y - 1, the default: emphasizes the top positions), "linear", or a
     non-decreasing function of grades. The cost is O(n log n) for any number of grades.
     pairs: explicit `PreferencePairs` of rows; need not be transitive, may contradict each other; costs O(|P|).
     Raises OptionError for decreasing gains and for pairs across queries.

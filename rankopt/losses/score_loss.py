@@ -34,7 +34,7 @@ from rankopt.measures.tied_ranking import ranked
 
 @dataclass(frozen=True)
 class ScoreLoss:
-    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs: what `LargeMarginRanker` minimises, without features
+    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs: what `LargeMarginRanker` minimizes, without features
     [ORM, eq. 20 to 22].
 
     measure: a measure of `rankopt.measures`, or its notation. bound: which reference r̄ is subtracted, "convex",

@@ -2,7 +2,7 @@
 
 Equal documents share a slope, so that slopes do not depend on the input order. A maximum over rankings may be attained
 by several; each gives a subgradient, and so does their mean. Exchanging documents of equal score, gain and attributes
-gives another maximiser: the mean over all exchanges assigns each of them their mean slope. For other documents the mean
+gives another maximizer: the mean over all exchanges assigns each of them their mean slope. For other documents the mean
 is not a subgradient.
 """
 
@@ -38,7 +38,7 @@ def mean_of_alike(values: Floats, order: Ints, *traits: NDArray[np.generic]) -> 
 
 
 def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:
-    """Each run of neighbours with all keys equal gets the mean of `values` over the run."""
+    """Each run of neighbors with all keys equal gets the mean of `values` over the run."""
     starts = np.zeros(values.size, dtype=bool)
     starts[0] = True
     for key in keys:

@@ -101,5 +101,5 @@ PARTS = {
 
 __all__ = [*MEASURES, *PARTS]
 
-if not TYPE_CHECKING:  # a type checker would accept any misspelt name
+if not TYPE_CHECKING:  # a type checker would accept any misspelled name
     __getattr__, __dir__ = lazy(__name__, MEASURES, PARTS)

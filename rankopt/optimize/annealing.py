@@ -1,4 +1,4 @@
-"""Annealing: a quasi-Newton method of SciPy minimises J_σ for a decreasing sequence of σ, each stage started at the end
+"""Annealing: a quasi-Newton method of SciPy minimizes J_σ for a decreasing sequence of σ, each stage started at the end
 of the previous one [paper 1, section 5].
 
 With large σ the smoothed measure reflects the distribution of all documents; with small σ it is close to the measure. A
@@ -225,7 +225,7 @@ def anneal(
     begun: TrainingState | None = None,
     keep: Callable[[TrainingState, bool], None] | None = None,
 ) -> Annealed:
-    """Minimise J_σ from w₀, or from the state `begun` of an earlier run, for each σ in turn.
+    """Minimize J_σ from w₀, or from the state `begun` of an earlier run, for each σ in turn.
 
     A judge rates w₀ and every step; the best-rated w is returned, without a judge the last. `keep` is called after
     each stage, with a flag for the last. A keyboard interruption, a callback that returns True and the time limit end

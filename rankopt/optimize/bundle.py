@@ -128,8 +128,8 @@ def solved(state: Kind, objective: Objective, keep_idle: int) -> tuple[Kind, Flo
 
 @dataclass(frozen=True)
 class Bundle:
-    """Minimise (lam/2)‖w - w₀‖² + Σ_g R_g(w): each R_g is replaced by the maximum of its planes, the master program
-    minimises that model, and the next planes are taken on the way from the best point so far to where it is least.
+    """Minimize (lam/2)‖w - w₀‖² + Σ_g R_g(w): each R_g is replaced by the maximum of its planes, the master program
+    minimizes that model, and the next planes are taken on the way from the best point so far to where it is least.
 
     groups: how many groups the queries make at most; one, where a solver of one's own takes one alone.
         `Bundle(groups=1, damping=1)` is the plain method, which needs many more passes (benchmarks/training.md).
@@ -156,14 +156,14 @@ class Bundle:
         return self.aimed(replace(grown(state, here), steps=state.steps + 1), objective)
 
     def aimed(self, state: State, objective: Objective) -> State:
-        """The state with the model minimised, and where to look next."""
+        """The state with the model minimized, and where to look next."""
         state, least = solved(state, objective, self.keep_idle)
         return replace(state, trial=objective.between(state.w, least, self.damping))
 
 
 @dataclass(frozen=True)
 class CuttingPlanes:
-    """Minimise (lam/2)‖w - w₀‖² + Σ_q ξ_q, each ξ_q above the planes found for query q with its weight v_q.
+    """Minimize (lam/2)‖w - w₀‖² + Σ_q ξ_q, each ξ_q above the planes found for query q with its weight v_q.
 
     Each pass evaluates all queries at one w, which gives the primal. Then planes are added query by query, and the
     master is solved after every `master_every` of them: "pass" (all at once), "plane" (after each), or a number. A

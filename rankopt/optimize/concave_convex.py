@@ -21,14 +21,14 @@ Callback = Callable[[Step, State], bool | None]  # called after every step; stop
 
 
 class Method(Protocol):
-    """Frozen settings of a way to minimise; the state is apart.
+    """Frozen settings of a way to minimize; the state is apart.
 
     `objective` may be nonconvex: then the planes that it gives lie below it only with the reference of `state.planes`,
     which `State.seen` moves along with w, and the bound of the state is that of the majorant that touches J at w.
 
     `start` makes `PlaneSet.empty(groups, features, objective.risk.floor)`, and a state whose bound is that floor.
 
-    A method may also have `aimed(state, objective)`, the state with its model minimised and the next trial chosen: a
+    A method may also have `aimed(state, objective)`, the state with its model minimized and the next trial chosen: a
     path of lam then goes on without a pass; `finish(state, objective)`, what is left to prove when the run ends; and
     `patience`, the steps without progress after which there is no hope, where they are not the usual number.
     """
@@ -130,7 +130,7 @@ def train(
     known: Training | None = None,
     prove: bool = True,
 ) -> Training:
-    """Minimise J from `start`, or from the state `begun` of an earlier run, to a relative gap of `tol`.
+    """Minimize J from `start`, or from the state `begun` of an earlier run, to a relative gap of `tol`.
 
     At each w a nonconvex risk has a convex majorant that touches it there: the reference is fixed at w. The method
     decreases the majorant, then the reference is updated at the better point. Training ends when the majorant at w can
@@ -166,18 +166,18 @@ def train(
     elif seen is not None:
         stop = Stop.INTERRUPTED
     at_start = bool(np.array_equal(chosen.w, objective.w0))
-    regulariser, primal = objective.regulariser(chosen.w), chosen.primal
+    regularizer, primal = objective.regularizer(chosen.w), chosen.primal
     try:
         same = known is not None and np.array_equal(known.w, chosen.w)
         if prove:
             risk = known.risk if known is not None and same else objective.risk.at(chosen.w, prove=True).bound
-            primal = regulariser + risk
+            primal = regularizer + risk
         else:
-            risk = primal - regulariser
+            risk = primal - regularizer
     except KeyboardInterrupt:
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt(TWICE) from None
-        stop, risk = Stop.INTERRUPTED, primal - regulariser
+        stop, risk = Stop.INTERRUPTED, primal - regularizer
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
     if stop is Stop.GAP and not now.method_state.is_closed(primal, chosen.bound, max(tol, ROUNDED)):
         earlier = Stop.START if at_start else Stop.CHOSEN

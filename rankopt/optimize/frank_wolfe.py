@@ -33,7 +33,7 @@ class FrankWolfeState(State):
 
 @dataclass(frozen=True)
 class BlockFrankWolfe:
-    """Maximise the dual of (lam/2)‖w - w₀‖² + Σ_q ξ_q query by query. For each query the dual stores one plane, the
+    """Maximize the dual of (lam/2)‖w - w₀‖² + Σ_q ξ_q query by query. For each query the dual stores one plane, the
     mean of those found for it. It moves towards the plane at w = w₀ - Σ α slopes / lam with an exact line search.
 
     A step visits all queries once, in mini-batches of consecutive queries in random order. The planes of a mini-batch
@@ -120,7 +120,7 @@ class _Dual:
             self.w = self.w - part / self.lam * across
 
     def shrink(self) -> None:
-        """Scale all α by the factor in [0, 1] that maximises the dual objective, which is then >= 0.
+        """Scale all α by the factor in [0, 1] that maximizes the dual objective, which is then >= 0.
 
         Planes change with their references, and α that were good for the old ones may give a dual value far below 0.
         Without scaling the dual needs many passes to reach the trivial bound of 0, which looks like stagnation.

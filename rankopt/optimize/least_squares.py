@@ -32,7 +32,7 @@ from rankopt.scorers.linear import PART, row_scores, row_sums
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ROWS = 1024  # rows that are made dense and centred at a time
+ROWS = 1024  # rows that are made dense and centered at a time
 BLOCKS = 32  # blocks that one thread reduces in sequence; the number of jobs depends on the data alone
 SINGULAR = 1e-9  # smallest eigenvalue of the scaled Gram matrix, relative to its largest, that is considered accurate
 ROUNDS = 4
@@ -85,7 +85,7 @@ def by_normal_equations(
     """The w of min ‖A w - right‖² + α‖w‖², α a scalar or one value a column; None if A with normalized columns is
     (nearly) singular.
 
-    One pass over the data computes AᵀA, at a small part of the cost of a QR factorisation. Iterative refinement with
+    One pass over the data computes AᵀA, at a small part of the cost of a QR factorization. Iterative refinement with
     the residual, recomputed from the data, then corrects w until it is stationary: one pass for each iteration.
     rounding (d,): column norms up to which columns count as constant; those get 0.
     """
@@ -180,7 +180,7 @@ def least_squares(
 
     features: dense or CSR. targets: (N,). weights: (N,) >= 0, not all 0. x_j is row j of the features, or row rows[j].
     offsets (m + 1,) splits the rows into queries with an intercept β each; weights are then equal within a query.
-    Columns are centred and scaled to norm 1, so that features of 1e-9 and 1e9 lose no digits. If w is not unique, the
+    Columns are centered and scaled to norm 1, so that features of 1e-9 and 1e9 lose no digits. If w is not unique, the
     scaled solution of minimum norm is returned; constant features get 0. Solved by refined normal equations; if these
     are nearly singular, by QR of row blocks and the SVD of the triangle. Sparse data of more than WIDE features are
     solved by LSMR, with a ConvergenceWarning if it did not converge. Columns whose squares exceed double precision are
@@ -201,7 +201,7 @@ def _in_range(
     rows = np.arange(weights.size) if rows is None else rows
     if hasattr(features, "tocsr") and features.shape[1] > WIDE:
         return _by_iteration(features.tocsr(), rows, targets, weights, alpha, offsets)
-    matrix, residual = centred(features, targets, weights, rows, offsets)
+    matrix, residual = centered(features, targets, weights, rows, offsets)
     # What rounding of the mean leaves of a constant column: scaled up it would be noise with a large weight.
     counted = np.array([weights.sum()]) if offsets is None else np.add.reduceat(weights, offsets[:-1])
     size = np.sqrt(counted @ np.atleast_2d(matrix.mean) ** 2)
@@ -210,7 +210,7 @@ def _in_range(
     return _by_singular_values(matrix, residual, rounding, alpha) if solved is None else solved
 
 
-def centred(
+def centered(
     features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints | None
 ) -> tuple[CenteredNormalEquations, Floats]:
     """The rows less their mean, and the targets (N,) less theirs, both times the roots of the weights: what is left of
@@ -231,7 +231,7 @@ def centred(
 def _by_singular_values(
     matrix: CenteredNormalEquations, residual: Floats, rounding: Floats, alpha: float | Floats
 ) -> Floats:
-    """The same w by R and Qᵀ residual of a QR factorisation, which keeps all digits."""
+    """The same w by R and Qᵀ residual of a QR factorization, which keeps all digits."""
 
     def reduced(factor: Floats, blocks: Iterator[Floats]) -> Floats:
         for block in blocks:
@@ -322,7 +322,7 @@ def spread(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         if hasattr(features, "tocsr"):
             return of_sparse(features.tocsr(), weights, rows, offsets)
-        matrix, _ = centred(features, np.zeros(weights.size), weights, rows, offsets)
+        matrix, _ = centered(features, np.zeros(weights.size), weights, rows, offsets)
         parts = matrix.reduced(lambda blocks: np.array([sum(float(np.vdot(block, block)) for _, block in blocks)]))
         return float(np.sum(parts))
 
@@ -344,7 +344,7 @@ def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats
         found = np.bincount(own.indices, np.repeat(weights, np.diff(own.indptr)) * apart**2, means.shape[1])
         found += np.bincount(middle.indices, of_query * middle.data**2, means.shape[1])
     else:
-        matrix, _ = centred(features, np.zeros(weights.size), weights, rows, offsets)
+        matrix, _ = centered(features, np.zeros(weights.size), weights, rows, offsets)
         parts = matrix.reduced(lambda blocks: sum((block**2).sum(axis=0) for _, block in blocks))
         found = np.sum(parts, axis=0)
     return np.where(found > least, found, 0.0)

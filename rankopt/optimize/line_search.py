@@ -41,7 +41,7 @@ from rankopt.sweeps.step_function import (
     StepFunction,
     joined,
     middle_point,
-    penalised_point,
+    penalized_point,
     window_point,
 )
 from rankopt.sweeps.sweep import LineSweep
@@ -115,12 +115,12 @@ class LineSearch:
                    large that scores move by `window` of their deviation inside queries; "middle" of the interval of the
                    largest value; "plackett-luce": where in that interval the ideal order is most likely
         value      M there, as predicted: M is constant on the open interval (low, high) around t
-        pull       (slope, curvature) of a parabola: what is maximised is M(t) - slope t - curvature t²/2, and `point`
+        pull       (slope, curvature) of a parabola: what is maximized is M(t) - slope t - curvature t²/2, and `point`
                    has no effect
         """
         if pull is not None and pull[1] > 0:
             ((events, reach),) = self._lines(self._vector("w", w), [direction], window)
-            return penalised_point(events, reach, *pull)
+            return penalized_point(events, reach, *pull)
         return self.along_all(w, [direction], point, window)[0]
 
     def along_all(

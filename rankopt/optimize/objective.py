@@ -91,7 +91,7 @@ class Objective:
 
     @classmethod
     def check(cls, method: object) -> None:
-        """Raise OptionError for a method that cannot minimise it; all methods can minimise this one."""
+        """Raise OptionError for a method that cannot minimize it; all methods can minimize this one."""
 
     @property
     def start(self) -> Floats:
@@ -102,7 +102,7 @@ class Objective:
         """The point that lies a part of the way from w to where the model is least."""
         return w + part * (least - w)
 
-    def regulariser(self, w: Floats) -> float:
+    def regularizer(self, w: Floats) -> float:
         return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
 
     def prepare(self) -> None:
@@ -119,7 +119,7 @@ class Objective:
 
     def upper(self, w: Floats, planes: Planes) -> float:
         """J(w) with the argmax's proven bound instead of its value."""
-        return self.regulariser(w) + planes.bound
+        return self.regularizer(w) + planes.bound
 
     def majorant(self, w: Floats) -> Objective:
         """The convex objective nowhere below this one that touches it at w."""
@@ -128,7 +128,7 @@ class Objective:
     def solve_master(
         self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
     ) -> MasterAnswer:
-        """Minimise the regularizer plus the planes' maxima, starting from the dual weights alpha.
+        """Minimize the regularizer plus the planes' maxima, starting from the dual weights alpha.
 
         The bound is the dual objective of the returned weights, projected to feasibility and evaluated here, less a
         rounding allowance: masters are solved to full precision, and a bound must not exceed the objective.
@@ -333,7 +333,7 @@ IDLE = 1e-4  # A feature whose row is this part or more below lam is not binding
 class SparseObjective(Objective):
     """J(w) = lam ‖w‖₁ + R(w) [ORM, section 3.1, Ω = ‖w‖₁].
 
-    The penalty is centred at w0 = 0. `begins` is the starting point of training, which determines the critical point
+    The penalty is centered at w0 = 0. `begins` is the starting point of training, which determines the critical point
     found under a nonconvex risk.
 
     Lower bound: for every α >= 0 with Σ α <= capacity in each group and |slopesᵀα| <= lam in each feature,
@@ -373,7 +373,7 @@ class SparseObjective(Objective):
         """All of the way: a weight that is 0 there would never be 0 on the way."""
         return least
 
-    def regulariser(self, w: Floats) -> float:
+    def regularizer(self, w: Floats) -> float:
         return float(self.lam * np.abs(w).sum())
 
     def takes_groups(self) -> bool:
@@ -383,7 +383,7 @@ class SparseObjective(Objective):
     def solve_master(
         self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
     ) -> MasterAnswer:
-        """Minimise the penalty plus the planes' maxima; w from the duals of the features, the bound from the weights.
+        """Minimize the penalty plus the planes' maxima; w from the duals of the features, the bound from the weights.
 
         Raises MasterProblemError if the solver returns no solution or no duals.
         """

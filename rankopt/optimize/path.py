@@ -1,4 +1,4 @@
-"""A regularization path: minimise J for a sequence of lam over the same planes."""
+"""A regularization path: minimize J for a sequence of lam over the same planes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def follow(
     judge: Judge | None = None,
     prove: bool = True,
 ) -> Iterator[Training]:
-    """Minimise J for each of `lams` in turn, warm-started from the previous one; pass the largest first.
+    """Minimize J for each of `lams` in turn, warm-started from the previous one; pass the largest first.
 
     Planes are valid for every lam: they are reused, and so is the risk proven at w. A method with `aimed` starts with a
     model of the new objective, without a pass over the queries, and takes no step if that closes the gap; others
@@ -76,7 +76,7 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
     aimed = getattr(method, "aimed", None)
     if aimed is None or not np.isfinite(state.primal):
         return method.start(new, state.w)
-    primal = state.primal - old.regulariser(state.w) + new.regulariser(state.w)
+    primal = state.primal - old.regularizer(state.w) + new.regularizer(state.w)
     state = replace(
         state, primal=primal, bound=state.planes.floor, latest=primal, round=min(state.round, 1), precision=np.inf
     )

@@ -5,7 +5,7 @@ AᵀA = Σ_i e_i v_i v_iᵀ and c_i = v_iᵀ Aᵀ r, all ridges α have w(α) = 
 AᵀA = G and Aᵀr = b have the error ‖r‖² - 2 bᵀw + wᵀG w. One pass over the data serves all ridges, also α σ_j² with
 the features in units of their standard deviations σ_j.
 
-Queries are held out, not rows. Generalised cross-validation leaves out rows: it treats the documents of a query as
+Queries are held out, not rows. Generalized cross-validation leaves out rows: it treats the documents of a query as
 independent and selects ridges that are too small (benchmarks/accuracy.md).
 
 For many features the ridge is chosen in the space of the rows if these are few, else from a short list, one by one.
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.canonical_order import rows_of
-from rankopt.optimize.least_squares import centred, least_squares, spread
+from rankopt.optimize.least_squares import centered, least_squares, spread
 from rankopt.scorers.linear import row_scores
 
 Floats = NDArray[np.float64]
@@ -103,7 +103,7 @@ class Ridges:
         """(d,) the ridge whose weights, learned without a fold, have the least error on it; of equals the largest of a
         kind.
 
-        A single query cannot be held out: its rows are left out one by one by generalised cross-validation,
+        A single query cannot be held out: its rows are left out one by one by generalized cross-validation,
         ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
         """
         return least(self.penalties, np.concatenate([self.judged(family) for family in self.families]))
@@ -111,7 +111,7 @@ class Ridges:
     def judged(self, family: RidgeFamily) -> Floats:
         """(A,) what each ridge of the family errs by."""
         if len(self.folds) < 2:
-            return family.generalised(self.total, self.rows)
+            return family.generalized(self.total, self.rows)
         without = [self.total.plus(fold, -1.0) for fold in self.folds]
         return np.asarray(
             sum(fold.errors(family.weights(rest)) for fold, rest in zip(self.folds, without, strict=True))
@@ -148,8 +148,8 @@ class RidgeFamily:
         shifted = np.maximum(values, 0.0) + self.alphas[:, None]
         return np.asarray((vectors.T @ own.crossed / shifted) @ vectors.T * self.scale)
 
-    def generalised(self, total: Products, rows: int) -> Floats:
-        """(A,) generalised cross-validation of every ridge."""
+    def generalized(self, total: Products, rows: int) -> Floats:
+        """(A,) generalized cross-validation of every ridge."""
         values = np.maximum(np.linalg.eigvalsh(total.scaled(self.scale).squares), 0.0)
         freedom = rows - 1 - np.sum(values / (values + self.alphas[:, None]), axis=1)
         left = np.maximum(total.errors(self.weights(total)), 0.0)
@@ -168,7 +168,7 @@ def of_queries(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
 
 def products(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Products:
     """G, b and ‖r‖² of these queries, in one pass over their rows."""
-    matrix, right = centred(features, targets, weights, rows, offsets)
+    matrix, right = centered(features, targets, weights, rows, offsets)
 
     def both(blocks: Iterator[tuple[slice, Floats]]) -> Floats:
         return np.asarray(sum(block.T @ np.column_stack([block, right[part]]) for part, block in blocks))

@@ -41,7 +41,7 @@ class SteepestSubgradient:
     A step is one evaluation of all queries. At a kink none of the computed subgradients may be a descent direction. So
     each point at which the search fails contributes its subgradient, and g becomes the shortest point between the two
     (Wolfe 1975): the conjugate subgradient method mentioned in paper 2. At a kink of many faces two are too few: after
-    20 steps without progress, each step minimises the model of all planes.
+    20 steps without progress, each step minimizes the model of all planes.
 
     armijo: the sufficient fraction of the predicted decrease, 0 < armijo < 1.
     certify_every: steps between two solutions of the master over the planes found, which gives the bound.
@@ -72,7 +72,7 @@ class SteepestSubgradient:
         state = state.seen(value, here, objective.risk.convex, enough=self.armijo * fall)
         slope = (here.slopes - state.planes.references).sum(axis=0)  # of what touches J at w
         heights = here.heights - here.paid + state.planes.paid
-        height = objective.regulariser(state.trial) + heights.sum() + slope @ state.trial
+        height = objective.regularizer(state.trial) + heights.sum() + slope @ state.trial
         uphill = objective.lam * (state.trial - objective.w0) + slope
         state = replace(grown(state, here), steps=state.steps + 1)
         least = None
@@ -184,7 +184,7 @@ class StochasticSubgradient:
     def step(self, state: StochasticState, objective: Objective) -> StochasticState:
         if not state.steps:
             state = self._certify(replace(state, steps=1), objective)
-            risk = state.primal - objective.regulariser(state.w) - state.planes.floor
+            risk = state.primal - objective.regularizer(state.w) - state.planes.floor
             far = np.sqrt(2.0 * risk / objective.lam) + np.linalg.norm(state.w - objective.w0)
             return replace(state, radius=float(far))
         state = self._run_pass(replace(state, steps=state.steps + 1), objective)

@@ -58,7 +58,7 @@ class Nodes:
 def to_onnx(ranker: Any) -> Any:
     """The `onnx.ModelProto` with input "documents" (n, d), float64, and output "scores" (n,), float64.
 
-    With `normalize` ("zscore", "minmax" or "sum") one call takes all documents of one query; the graph normalises them.
+    With `normalize` ("zscore", "minmax" or "sum") one call takes all documents of one query; the graph normalizes them.
 
     Raises OptionError for a ranker that is neither linear nor of boosted trees, for slot rankers, for "rank", for trees
     with `normalize` (rounding could change a branch), and where the package onnx is missing. Raises NotFittedError.
@@ -81,7 +81,7 @@ def to_onnx(ranker: Any) -> Any:
     if normalize is not None and (normalize not in WITHIN or isinstance(scored, Nodes)):
         raise OptionError(
             f"normalize = {normalize!r} of {type(ranker).__name__} cannot be written as ONNX; train on features that "
-            "QueryNormalizer has normalised, normalise them so before they are served, and leave normalize out"
+            "QueryNormalizer has normalized, normalize them so before they are served, and leave normalize out"
         )
     return _Graph(scored.features).written(scored, normalize)
 

@@ -81,7 +81,7 @@ _PARTS = {
 __all__ = [*RANKERS, *_PARTS]
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
 
     def __getattr__(name: str) -> Any:
         return member(__name__, name, RANKERS, _PARTS)

@@ -42,7 +42,7 @@ from rankopt.rankers.inputs import (
     check_queries_named,
     documents_of,
     in_one,
-    normalised,
+    normalized,
     query_weights,
     read_evaluation,
     read_queries,
@@ -77,7 +77,7 @@ class Ranker(BaseEstimator):
     (`rankopt.errors.MissingQueryIdsWarning`). The class requests `qid` and the like from scikit-learn's metadata
     routing: a Pipeline needs only `sklearn.set_config(enable_metadata_routing=True)`.
 
-    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) normalizes each feature within
+    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalization`) normalizes each feature within
     its query in `fit`, on eval_set and for every score. `predict` then needs the queries of its rows, and `explain`
     the documents of the query.
 
@@ -209,7 +209,7 @@ class Ranker(BaseEstimator):
         return () if admissible is None else admissible.attributes
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        """Learn from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
+        """Learn from queries with relevance, weights (m,) that are not normalized, and what to choose on."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
 
     def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
@@ -250,7 +250,7 @@ class Ranker(BaseEstimator):
         check_same_index(X=X, sample_weight=sample_weight)
         passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = weights_of_rows(passed, sample_weight)
-        return self._mean(normalised(self, passed.grouped()), weights, constraints)
+        return self._mean(normalized(self, passed.grouped()), weights, constraints)
 
     def evaluate(
         self,
@@ -273,7 +273,7 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
         passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        return self._evaluation(normalised(self, passed.grouped()), constraints, measures, convention)
+        return self._evaluation(normalized(self, passed.grouped()), constraints, measures, convention)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""

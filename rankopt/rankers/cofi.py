@@ -313,8 +313,8 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
             seen = np.array([low < high and loss.has_order(ratings.values[low:high]) for low, high in rows], dtype=bool)
         except MeasureError as error:
             raise OptionError(f"loss = {params['loss']!r} cannot be verified on these ratings: {error}") from error
-        learnt = np.repeat(seen, sizes)
-        counts = np.bincount(ratings.columns[learnt], minlength=ratings.n_items)
+        learned = np.repeat(seen, sizes)
+        counts = np.bincount(ratings.columns[learned], minlength=ratings.n_items)
         of_users, of_items = np.ones(ratings.n_users), np.ones(ratings.n_items)
         if params["weight_by_count"]:
             of_users, of_items = np.maximum(sizes, 1.0), np.maximum(counts, 1.0)
@@ -334,13 +334,13 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
             certificate=self.certificate_,
         )
         found = verify_factors(claim, ratings, loss, weights, int(planes), seed)
-        seen_values, some = penalties.in_scores(ratings.values[learnt]), None if weights is None else weights[learnt]
-        prior = penalties.popularity_of(ratings.values[learnt]) * np.log1p(counts)
-        left = seen_values - prior[ratings.columns[learnt]]
+        seen_values, some = penalties.in_scores(ratings.values[learned]), None if weights is None else weights[learned]
+        prior = penalties.popularity_of(ratings.values[learned]) * np.log1p(counts)
+        left = seen_values - prior[ratings.columns[learned]]
         mean = np.average(left, weights=some)
         if penalties.means:
             left = (left - mean) * (1.0 if some is None else some / some.mean())
-            prior = prior + np.bincount(ratings.columns[learnt], left, ratings.n_items) / (counts + SHRUNK)
+            prior = prior + np.bincount(ratings.columns[learned], left, ratings.n_items) / (counts + SHRUNK)
         wrong = [*found.wrong, *self._unlike(ratings, prior + mean, float(mean)), *self._unlike_strengths()]
         return replace(found, wrong=tuple(wrong))
 

@@ -57,7 +57,7 @@ def tie_order(queries: Queries, rows: NDArray[Any]) -> NDArray[Any]:
 @dataclass(frozen=True, eq=False)
 class Deployment:
     """How the documents of each query are ranked for any scores: all of them by score, or the admissible ranking that
-    maximises Σ_i weights_i s_π(i), by one greedy pass where that finds it. Built once for the grouped queries.
+    maximizes Σ_i weights_i s_π(i), by one greedy pass where that finds it. Built once for the grouped queries.
 
     Nothing depends on the order of rows. Documents of equal score are in the order of `tie_order`. Under constraints
     `order` (N,) has the documents of each query by attributes and `tie_order`, as the sets know them; `kinds` (N,) are
@@ -302,7 +302,7 @@ def _exchanged_gains(gain: Floats, classes: Ints, rows: Ints) -> tuple[Floats, F
 
 
 def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: PositionWeights) -> None:
-    """Raise OptionError unless these rankings maximise c[π]ᵀs over the sets."""
+    """Raise OptionError unless these rankings maximize c[π]ᵀs over the sets."""
     ones = np.ones(len(argmax))
     best = argmax.argmax(0.0 * ones, ones, scores).value
     reached = np.add.reduceat(argmax.position_weights * scores[rows], argmax.position_offsets[:-1])

@@ -159,7 +159,7 @@ class DirectRanker(LinearRanker):
         Of each round, any of "coordinates" (the features), "powell" (the change of w in the last round), and
         `rankopt.rankers.RandomDirections(count)` (drawn anew).
     step_rule : default "window"
-        The choice of t: "window", the t with the best neighbourhood; "middle" of the best interval; or
+        The choice of t: "window", the t with the best neighborhood; "middle" of the best interval; or
         "plackett-luce", the point of that interval at which the ideal order is most likely.
     n_restarts : default 1
         The number of paths: the first from the start, the others from perturbed starts. engine="threads" runs
@@ -169,7 +169,7 @@ class DirectRanker(LinearRanker):
     random_state : default None
         Seed of restarts and draws. The model is reproducible with None too.
     step_window : default 0.2
-        The width of the neighbourhood of "window", as a fraction of the standard deviation of the scores.
+        The width of the neighborhood of "window", as a fraction of the standard deviation of the scores.
 
     **Run**
 

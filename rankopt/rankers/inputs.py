@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from formulations.arrays import check_no_mask, each, is_sparse
-from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
+from rankopt.data.normalization import METHODS, QueryNormalizer, normalize
 from rankopt.data.queries import Queries
 from rankopt.data.tables import FEW_ROWS, USUAL, warn_of_features
 from rankopt.data.validation import (
@@ -143,11 +143,11 @@ def bad_row(values: Any) -> int | None:
 
 
 def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
-    """`as_queries` with the same arguments, grouped, the features normalised by the ranker's `normalize`."""
+    """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`."""
     queries = as_queries(ranker, X, y, **passed)
     if passed["reset"]:
         _warn_of_grades(queries)
-    return normalised(ranker, queries.grouped())
+    return normalized(ranker, queries.grouped())
 
 
 def _warn_of_grades(queries: Queries) -> None:
@@ -240,7 +240,7 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
     if ranker.normalize is None:
         return read_features(ranker, X, reset=False)
     warn_without_queries(X, X.shape[0] if hasattr(X, "shape") else len(X), qid, group, stacklevel=4)
-    return normalised(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
+    return normalized(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
 
 
 def warn_without_queries(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
@@ -387,7 +387,7 @@ RANGE = (1e-100, 1e100)
 
 
 def query_weights(queries: Queries, weight: Any) -> Floats:
-    """The weights (m,) of the queries in order of first appearance, not normalised: 1 each when `weight` is None.
+    """The weights (m,) of the queries in order of first appearance, not normalized: 1 each when `weight` is None.
 
     weight: a mapping from query id to weight (it may know more queries, so that it survives cross-validation), a
     pandas Series whose index has the query ids, or an array or another Series (m,) in order of first appearance.
@@ -455,20 +455,20 @@ def _check_weights(queries: Queries, values: Floats, name: str) -> Floats:
 
 
 def check_normalize(method: Any) -> None:
-    """Raise OptionError unless this is None or a method of `rankopt.data.normalisation`."""
+    """Raise OptionError unless this is None or a method of `rankopt.data.normalization`."""
     if method is not None and not (isinstance(method, str) and method in METHODS):
         known = ", ".join(map(repr, METHODS))
         raise OptionError(f"normalize cannot be {str(method)[:80]!r}; it is None or one of {known}.")
 
 
-def normalised(ranker: Any, queries: Queries) -> Queries:
+def normalized(ranker: Any, queries: Queries) -> Queries:
     """The queries as the ranker wants them: by its `normalize`, or as they are where it has none."""
     method = getattr(ranker, "normalize", None)
     check_normalize(method)
-    return queries if method is None else normalise(queries, method)
+    return queries if method is None else normalize(queries, method)
 
 
-def normalised_among(ranker: Any, rows: list[Floats], among: Any, read: Callable[[Any], Any]) -> list[Floats]:
+def normalized_among(ranker: Any, rows: list[Floats], among: Any, read: Callable[[Any], Any]) -> list[Floats]:
     """Single documents (d,) in the units of the ranker; `among`: the documents (n, d) of their query, `read` from what
     the caller has. DataError where these are needed and missing."""
     if ranker.normalize is None:

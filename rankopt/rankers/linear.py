@@ -26,7 +26,7 @@ from rankopt.optimize.ridge import Choice, ridges_of
 from rankopt.options import NOT_NEGATIVE, Rules, check, check_options
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import normalised_among, read_features, read_row
+from rankopt.rankers.inputs import normalized_among, read_features, read_row
 from rankopt.rankers.typing import AnyMeasure, AnyRows, Document, Normalize
 from rankopt.scorers.linear import linear_scores
 
@@ -59,7 +59,7 @@ class LinearRanker(Ranker):
     def _explained(self, x: Any, y: Any, coef: Floats, among: Any = None) -> Explanation:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
-        rows = normalised_among(self, rows, among, lambda X: read_features(self, X, reset=False))
+        rows = normalized_among(self, rows, among, lambda X: read_features(self, X, reset=False))
         return Explanation.from_coefficients(tuple(str(name) for name in names), coef, *rows)
 
     def _as_graph(self) -> Linear:

@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 class LossRanker(OptimizedRanker):
-    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w), v_q = 1/m unless queries have weights, over the queries
+    """Minimizes J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w), v_q = 1/m unless queries have weights, over the queries
     that have documents of different grades.
 
     Parameters
@@ -148,7 +148,7 @@ class LossRanker(OptimizedRanker):
 
 
 class PairwiseRanker(OptimizedRanker):
-    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
+    """Minimizes J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
     number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; what is fitted is

@@ -84,7 +84,7 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     """(N, k) the slot's weight where the document belongs there, else 0; DataError for a grade that is no slot."""
     grades = queries.relevance
     if grades is None:
-        raise DataError("slots cannot be learnt because the queries carry no relevance; give y, each document's slot")
+        raise DataError("slots cannot be learned because the queries carry no relevance; give y, each document's slot")
     wrong = (grades != np.floor(grades)) | (grades > weights.size)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])

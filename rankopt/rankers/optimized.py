@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def penalised(penalty: Any, method: object) -> type[Objective]:
-    """The objective of this penalty; OptionError for a penalty that is none, and for a method that cannot minimise
+def penalized(penalty: Any, method: object) -> type[Objective]:
+    """The objective of this penalty; OptionError for a penalty that is none, and for a method that cannot minimize
     it."""
     if not isinstance(penalty, str) or penalty not in PENALTIES:
         raise OptionError(f"penalty {penalty!r} is unknown; known are {', '.join(map(repr, PENALTIES))}")
@@ -122,7 +122,7 @@ class OptimizedRanker(LinearRanker):
     path = fit_path
 
     def objective(self, queries: Queries, query_weight: Weights | None = None) -> Objective:
-        """The objective J that `fit` minimises on these queries, with query_weight as in `fit`."""
+        """The objective J that `fit` minimizes on these queries, with query_weight as in `fit`."""
         check_options(self)
         check_type("queries", queries, Queries, error=DataError)
         queries = queries.grouped()
@@ -157,7 +157,7 @@ class OptimizedRanker(LinearRanker):
             warn_interrupted("weights")
 
     def _trained(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> tuple[Training, Objective]:
-        """The run and what it minimised."""
+        """The run and what it minimized."""
         objective = self.objective(queries, weights)
         method = get_method(self.method, getattr(self, "random_state", None))
         start = objective.start
@@ -190,7 +190,7 @@ class OptimizedRanker(LinearRanker):
 
     def _objective_class(self) -> type[Objective]:
         """The objective of the penalty."""
-        return penalised(getattr(self, "penalty", "l2"), get_method(self.method))
+        return penalized(getattr(self, "penalty", "l2"), get_method(self.method))
 
     def _master(self) -> Solver | str:
         if isinstance(self.master_solver, str) and self.master_solver == "auto":

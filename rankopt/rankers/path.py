@@ -219,7 +219,7 @@ def _positive(lam: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not (np.isfinite(value) and value > 0):
-        raise OptionError(f"lam = {lam} in lams: the regulariser needs a positive finite weight")
+        raise OptionError(f"lam = {lam} in lams: the regularizer needs a positive finite weight")
     return value
 
 

@@ -1,11 +1,11 @@
-"""Train-test splits of ratings for known users (weak generalisation) and new users (strong generalisation).
+"""Train-test splits of ratings for known users (weak generalization) and new users (strong generalization).
 
-* weak generalisation: n ratings of every user are for training, all others for the test
-* strong generalisation: items with few ratings are removed, and the users with the most ratings are new. All ratings
+* weak generalization: n ratings of every user are for training, all others for the test
+* strong generalization: items with few ratings are removed, and the users with the most ratings are new. All ratings
   of the other users are for training; n ratings of each new user are known at prediction, the others for the test
 
 Source: Weimer, Karatzoglou, Le and Smola 2007, section 6 (n = 10, 20, 50; 100 new users, items of 50 ratings or more).
-That users of weak generalisation have at least n + 10 ratings is later practice, not in the paper.
+That users of weak generalization have at least n + 10 ratings is later practice, not in the paper.
 """
 
 import warnings
@@ -28,7 +28,7 @@ TESTED = 10  # minimum number of test ratings per user
 class Split(CompactReprMixin):
     """Ratings for training and for the test, over the same users and items.
 
-    * `known`: for strong generalisation, the known ratings of the new users; else None
+    * `known`: for strong generalization, the known ratings of the new users; else None
     * `protocol`: description of the split
     """
 
@@ -39,7 +39,7 @@ class Split(CompactReprMixin):
 
     @property
     def seen(self) -> Ratings:
-        """Known ratings of the tested users: `train` for weak generalisation, else `known`."""
+        """Known ratings of the tested users: `train` for weak generalization, else `known`."""
         return self.train if self.known is None else self.known
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
     return Split(
         ratings.select(first & inside),
         ratings.select(~first & inside),
-        f"weak generalisation, n = {n}, {number_of_users(int(chosen.sum()))}, seed {seed}",
+        f"weak generalization, n = {n}, {number_of_users(int(chosen.sum()))}, seed {seed}",
     )
 
 
@@ -118,7 +118,7 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     return Split(
         left.select(~inside),
         left.select(~first & inside),
-        f"strong generalisation, n = {n}, the {number_of_users(users)} with the most ratings new, items of {least} "
+        f"strong generalization, n = {n}, the {number_of_users(users)} with the most ratings new, items of {least} "
         f"ratings or more, seed {seed}",
         left.select(first & inside),
     )
@@ -140,7 +140,7 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     if test.n_ratings and (items_known < 0)[test.columns].all():
         raise DataError(
             f"no item of the test is one of training ({test.items.item(int(test.columns[0]))!r} is not): nothing can "
-            "be evaluated; pass files of one catalogue"
+            "be evaluated; pass files of one catalog"
         )
     if strangers and strangers == tested.sum():
         one, own = test.users.item(int(tested.argmax())), train.users.item(0)

@@ -95,11 +95,11 @@ def _curves(
     lines: Mapping[str, tuple[Floats, Floats]], title: str, caption: str, labels: tuple[str, str], marker: str,
     logarithmic: str = "",
 ) -> Drawing:  # fmt: skip
-    """Lines (x, y) by name: with a legend; more than `MOST_RUNS` as small multiples, in each panel one line in colour
-    and the others in grey. logarithmic: the letters of the axes that are."""
+    """Lines (x, y) by name: with a legend; more than `MOST_RUNS` as small multiples, in each panel one line in color
+    and the others in gray. logarithmic: the letters of the axes that are."""
     several = len(lines) > MOST_RUNS
     if several:
-        caption += " One line in each panel; the others are grey."
+        caption += " One line in each panel; the others are gray."
     with (drawing := Drawing(title, caption, *labels, panels=len(lines) if several else 1)) as first:
         for index, (name, line) in enumerate(lines.items()):
             axes = drawing.axes[index if several else 0]

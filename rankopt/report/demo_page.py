@@ -45,7 +45,7 @@ def page_of_demo(
             ]
             for name in sorted(means, key=lambda name: -means[name][MEASURE])
         ]
-        tables.append((f"{about}; default parameters, features normalised within the query", rows))
+        tables.append((f"{about}; default parameters, features normalized within the query", rows))
         curves += measure_curves(means, about)
     best = min(ranker.certificate_.primal for ranker in swapped.values())
     pairs = {f"{argmax}, {master}": _columns(ranker.history_) for (argmax, master), ranker in swapped.items()}

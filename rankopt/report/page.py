@@ -1,8 +1,8 @@
 """Pages of one file: jinja2 templates with autoescape, tables that sort, figures of matplotlib as inline SVG.
 
-`LIGHT` and `DARK` are the colours of a page as CSS variables. Figures are drawn in the light ones and refer to the
-variables. The order of the eight series keeps neighbours apart for readers that do not distinguish red from green;
-further series repeat the colours with dashes.
+`LIGHT` and `DARK` are the colors of a page as CSS variables. Figures are drawn in the light ones and refer to the
+variables. The order of the eight series keeps neighbors apart for readers that do not distinguish red from green;
+further series repeat the colors with dashes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def environment() -> Environment:
         loader=PackageLoader("rankopt.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    light, dark = ("".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (LIGHT, DARK))
+    light, dark = ("".join(f"--{name}:{color};" for name, color in colors.items()) for colors in (LIGHT, DARK))
     palette = f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"
     made.globals |= {"cells": cells, "columns_of": columns_of}
     made.globals |= {"palette": Markup(palette), "version": version("rankopt")}
@@ -95,8 +95,8 @@ DARK = {
 
 SERIES = [LIGHT[f"s{i}"] for i in range(1, 9)]
 SHADES = [LIGHT[f"h{i}"] for i in range(4)]  # from little to much; ink is readable on all of them
-_NAMES = {colour: name for name, colour in LIGHT.items()}
-_COLOUR = re.compile("|".join(_NAMES))
+_NAMES = {color: name for name, color in LIGHT.items()}
+_COLOR = re.compile("|".join(_NAMES))
 WIDTHS = {1: 13.0, 2: 6.4, 3: 4.3}  # inches of a figure by the number of columns: letters are equal at 1300 pixels
 HEIGHT, PANEL_COLUMNS, PANEL_HEIGHT = 3.4, 4, 1.6  # inches, number, inches of a row
 LEGEND_LINE = 0.19  # inches that a line of the legend adds to the height
@@ -118,7 +118,7 @@ STYLE = {
 class Drawing:
     """A figure in the style of the page: draw within `with Drawing(...) as axes`; then `svg` returns it. title: above
     the figure. caption: the text and the label for screen readers. x, y: labels of the axes. panels: number of `axes`
-    with common scales. Two or more labelled lines of one panel get a legend below the axes."""
+    with common scales. Two or more labeled lines of one panel get a legend below the axes."""
 
     def __init__(
         self, title: str, caption: str, x: str = "", y: str = "", height: float = HEIGHT, panels: int = 1
@@ -182,7 +182,7 @@ def log_scale(axes: Axes, which: str) -> None:
 
 
 def line_style(index: int) -> dict[str, Any]:
-    """The colour and dashes of series `index`, from 0."""
+    """The color and dashes of series `index`, from 0."""
     return {"color": SERIES[index % len(SERIES)], "linestyle": DASHES[index // len(SERIES) % len(DASHES)]}
 
 
@@ -207,4 +207,4 @@ def _svg(figure: Figure, caption: str) -> Markup:
     head, tag, rest = drawn.partition(">")
     head = re.sub(r' (width|height)="[^"]*"', "", head.replace("\n", " ")).removeprefix("<svg")
     label = Markup('<svg role="img" aria-label="{}"').format(caption)
-    return label + Markup(_COLOUR.sub(lambda match: f"var(--{_NAMES[match[0]]})", head + tag + rest))
+    return label + Markup(_COLOR.sub(lambda match: f"var(--{_NAMES[match[0]]})", head + tag + rest))

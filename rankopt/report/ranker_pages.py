@@ -26,7 +26,7 @@ def page_of_training(
 ) -> str:
     """The page. head, rows: the table of fits, of which `ranker` was chosen; queries: the training data."""
     from rankopt.explanations.contributions import Weights
-    from rankopt.rankers.inputs import normalised
+    from rankopt.rankers.inputs import normalized
 
     judged, certificate = getattr(ranker, "best_score_", None), getattr(ranker, "certificate_", None)
     finding = f"{ranker.measure} on validation is {judged:.4f}." if judged is not None else (
@@ -40,7 +40,7 @@ def page_of_training(
     weights = None
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
         names = [str(one) for one in getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.coef_.size)])]
-        weights = Weights.from_queries(names, ranker.coef_, normalised(ranker, queries))
+        weights = Weights.from_queries(names, ranker.coef_, normalized(ranker, queries))
     return render(
         "training.html",
         name=name,
@@ -123,8 +123,8 @@ def _scatter(found: Tightness) -> Drawing:
         axes.plot([0.0, min(far, top)], [0.0, min(far, top)], color=LIGHT["soft"], linewidth=1.0)
         for index, (mask, label) in enumerate(((~silent, "informative"), (silent, "loose: not informative"))):
             if mask.any():
-                colour = line_style(index)["color"]
-                axes.scatter(regret[mask], bound[mask], s=16, color=colour, alpha=0.7, linewidths=0, label=label)
+                color = line_style(index)["color"]
+                axes.scatter(regret[mask], bound[mask], s=16, color=color, alpha=0.7, linewidths=0, label=label)
         axes.set_xlim(-0.02 * far, 1.04 * far)
         axes.set_ylim(-0.02 * top, 1.06 * top)
     return drawing
@@ -152,8 +152,8 @@ def weights_drawing(weights: Weights, about: str) -> Drawing:
     caption += f", the largest {count} of {len(weights)} features." if count < len(weights) else "."
     with (drawing := Drawing("weight × deviation", caption, height=1.0 + 0.22 * count)) as axes:
         effect = weights.effect[:count]
-        colours = [line_style(0 if value >= 0 else 1)["color"] for value in effect]
-        axes.barh(np.arange(count), effect, color=colours, height=0.7)
+        colors = [line_style(0 if value >= 0 else 1)["color"] for value in effect]
+        axes.barh(np.arange(count), effect, color=colors, height=0.7)
         axes.axvline(0.0, color=LIGHT["soft"], linewidth=0.8)
         axes.set_yticks(np.arange(count), [shortened(name) for name in weights.features[:count]])
         axes.set_ylim(count - 0.4, -0.6)

@@ -95,9 +95,9 @@ def matrix_picture(matrix: csr_array, rows: Sequence[int] = (), columns: Sequenc
     height = float(np.clip(6.4 * high / wide, 1.6, 4.0))
     side = 275.0 / max(wide, 2.0 * high)  # points; the axes are about 425 points wide
     with (drawing := Drawing("the matrix", caption, f"{wide} variables", f"{high} rows", height)) as axes:
-        for chosen, colour in ((~inside, LIGHT["s1"]), (inside, LIGHT["s8"])):
+        for chosen, color in ((~inside, LIGHT["s1"]), (inside, LIGHT["s8"])):
             if chosen.any():
-                axes.scatter(j[chosen], i[chosen], s=side**2, marker="s", color=colour, linewidth=0)
+                axes.scatter(j[chosen], i[chosen], s=side**2, marker="s", color=color, linewidth=0)
         axes.set(xlim=(-1, wide), ylim=(high, -1), xticks=[], yticks=[])
         axes.grid(False)
     return drawing

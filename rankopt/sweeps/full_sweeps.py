@@ -7,10 +7,10 @@
 A query is swept swap by swap if all its pairs fit into memory, else document by document. The choice depends on the
 data alone, so that results do not depend on the order of documents.
 
-Swap by swap (`sweep_swaps`): all pairs in order of time. If l overtakes its neighbour j, the sum changes by a product,
+Swap by swap (`sweep_swaps`): all pairs in order of time. If l overtakes its neighbor j, the sum changes by a product,
 such as Π (p_l - p_j) (1 / (c + 1) - 1 / (c + 2)), and not at all if their gains are equal. Documents that contribute
 nothing (p = 0, irrelevant) only change c, so two of these are not a pair. The state of a document is one number that
-encodes how many documents, and how many of each gain, are above it. Two documents are neighbours iff these numbers are
+encodes how many documents, and how many of each gain, are above it. Two documents are neighbors iff these numbers are
 consistent. Where rounding orders coincident crossings inconsistently, both are recomputed from their numbers, so the
 state after the last of these crossings is exact. Identical lines are tied for all t and move as one.
 
@@ -275,7 +275,7 @@ def sweep_swaps(
                     step += (high[x] + 1.0) * (worth[c + by] - worth[c])
                 else:
                     step += own[x] * high[x] * (worth[c + by] - worth[c])
-            elif y < walkers and size[x] == size[y] == 1 and state[y] == state[x] + mark[x]:  # neighbours
+            elif y < walkers and size[x] == size[y] == 1 and state[y] == state[x] + mark[x]:  # neighbors
                 state[y], state[x] = state[x], state[x] + mark[y]
                 above_both = high[x]
                 if mark[x] == mark[y] and kind != DISCOUNT:

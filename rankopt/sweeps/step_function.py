@@ -199,7 +199,7 @@ def middle(low: float, high: float, reach: float) -> float:
 
 
 def window_point(events: StepEvents, h: float) -> LinePoint:
-    """The t that maximises (1 / 2h) ∫ M over [t - h, t + h], so that a very short interval is not selected.
+    """The t that maximizes (1 / 2h) ∫ M over [t - h, t + h], so that a very short interval is not selected.
 
     That mean is linear between the jumps ± h, so the optimum is exact. Of an interval of best points the middle is
     returned, of several intervals the one nearest to 0. If t is a jump, it moves into the better adjacent interval.
@@ -235,8 +235,8 @@ def window_point(events: StepEvents, h: float) -> LinePoint:
     return _standing(steps, t, index, events)
 
 
-def penalised_point(events: StepEvents, h: float, slope: float, curvature: float) -> LinePoint:
-    """The t that maximises M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the vertex
+def penalized_point(events: StepEvents, h: float, slope: float, curvature: float) -> LinePoint:
+    """The t that maximizes M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the vertex
     of the parabola, away from the ends by h / 8, or by half of an interval that is too narrow for that."""
     steps = StepFunction.from_events(events)
     inside = np.minimum(h / 8, (steps.highs - steps.lows) / 2)

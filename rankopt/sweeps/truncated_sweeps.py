@@ -6,7 +6,7 @@ M_q(t) = Σ_{p < τ} (a_p - a_n) b_(p) + a_n Σ_j b_j, where (p) is the document
 last position. At t = -∞ lines are sorted by increasing slope. A line l overtakes a line i above it iff its slope is
 larger, at t = (s_i - s_l) / (a_l - a_i); whether that is still ahead is not tested. Hence every pair swaps once,
 coincident crossings resolve themselves, and no event is lost by rounding. The time of an event is the larger of its own
-and the last. The next event is the first of the τ - 1 swaps of neighbours, of which a swap changes three, and of the
+and the last. The next event is the first of the τ - 1 swaps of neighbors, of which a swap changes three, and of the
 first line below that reaches position τ. Lines below are unordered: of two that reach it at times equal up to rounding
 the flatter one comes first, and the steeper passes it when their own time comes. Of lines of one slope only the τ best
 can get there: a column of few values has few lines.
@@ -16,7 +16,7 @@ AP@k and ERR@k: a document at position c + 1, with R relevant ones above it and 
     average precision   [c < k] (R + 1) / (c + 1) / n₊    if it is relevant
     a cascade           [c < k] p Π / (c + 1)
 
-so a swap of neighbours changes the terms of these two only. The entries of the list are groups of identical lines,
+so a swap of neighbors changes the terms of these two only. The entries of the list are groups of identical lines,
 which are tied for all t: a group adds the mean over the orders of its documents, in closed form. Any k entries fill k
 positions.
 

@@ -25,7 +25,7 @@ from formulations import RankingSet, Solution, Status, certify, constrained_rank
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import FormulationError
 from formulations.integrality import Proof, Witness, check_evidence, verify_integrality
-from formulations.integrality.evidence import Colouring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
+from formulations.integrality.evidence import Coloring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
@@ -124,7 +124,7 @@ def holds(matrix, evidence):
     """Whether evidence of one kind is what it should be, from its definition; True for evidence in parts, which is
     judged by the matrix alone."""
     rows = len(matrix)
-    if isinstance(evidence, Colouring):
+    if isinstance(evidence, Coloring):
         for column in matrix.T:
             held = np.flatnonzero(column)
             if held.size > 2:

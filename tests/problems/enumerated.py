@@ -31,11 +31,11 @@ MASTERS = (
 SETS = (False, True)
 STARTS = ("zeros", "regression", "given")
 CASES = tuple(product(METHODS, MASTERS, BOUNDS, SETS, STARTS))
-"""Every method × master × bound × with a set or without × what the regulariser pulls to."""
+"""Every method × master × bound × with a set or without × what the regularizer pulls to."""
 
 
 def case_of(number):
-    """Cases in an order in which neighbours differ in everything."""
+    """Cases in an order in which neighbors differ in everything."""
     return CASES[number * 389 % len(CASES)]
 
 
@@ -157,7 +157,7 @@ def check(tiny):
     if objective.risk.weights.size != len(tables):
         return f"{objective.risk.weights.size} queries count, not {len(tables)}", "", proved
     references = references_of(objective.majorant(w).risk)
-    planes, heights, groups, weights, here = [], [], [], [], objective.regulariser(w)
+    planes, heights, groups, weights, here = [], [], [], [], objective.regularizer(w)
     size = 0.0
     for g, (rows, v, placed, earned) in enumerate(tables):
         reference, scores = references[tuple(rows.tolist())], tiny.X[rows] @ w
@@ -171,7 +171,7 @@ def check(tiny):
         heights.append(v * (earned.max() - earned))
         groups.append(np.full(len(placed), g))
         weights.append(v)
-    size += objective.regulariser(w) + tiny.lam * float(w @ w + w0 @ w0)
+    size += objective.regularizer(w) + tiny.lam * float(w @ w + w0 @ w0)
     rounding = 1e-11 * (size + abs(here))
     if not proved.primal >= here - rounding:
         return f"primal {proved.primal!r} is below J(w) = {here!r}", "", proved

@@ -4,6 +4,6 @@ import pytest
 
 
 def few(cases, every, first=0, name="seeds"):
-    """Parametrises `name`: by one in `every` of the cases from `first` on, and by all as a study."""
+    """Parametrizes `name`: by one in `every` of the cases from `first` on, and by all as a study."""
     every_case = pytest.param(cases, marks=pytest.mark.study)
     return pytest.mark.parametrize(name, [cases[first::every], every_case], ids=["few", "all"])

@@ -19,4 +19,4 @@ def made(seed=0, queries=12, documents=8, features=4, noise=0.7):
 def objective_at(ranker, X, y, qid, w):
     """J(w), evaluated afresh."""
     objective = ranker.objective(Queries.from_arrays(X, y, qid=qid))
-    return objective.regulariser(w) + objective.risk.at(w).value
+    return objective.regularizer(w) + objective.risk.at(w).value

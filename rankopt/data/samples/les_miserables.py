@@ -33,7 +33,7 @@ FEATURES = (
     "strength",
     "clustering",
     "pagerank",
-    "common neighbours",
+    "common neighbors",
     "shared weight",
     "Jaccard",
     "Adamic-Adar",
@@ -105,8 +105,8 @@ def pair_features(chapters: Floats, v: int) -> Floats:
     With N(x) the acquaintances of x without v, w the chapters shared, C(x) the community of x in the graph without v:
 
     * degree |N(x)|, strength Σ_z w(x, z), clustering coefficient, PageRank of x
-    * common neighbours |N(v) ∩ N(x)|, shared weight Σ_z min(w(v, z), w(x, z)), Jaccard |N(v) ∩ N(x)| / |N(v) ∪ N(x)|
-    * Adamic-Adar Σ_z 1 / log d(z), resource allocation Σ_z 1 / d(z), z the common neighbours and d their degrees
+    * common neighbors |N(v) ∩ N(x)|, shared weight Σ_z min(w(v, z), w(x, z)), Jaccard |N(v) ∩ N(x)| / |N(v) ∪ N(x)|
+    * Adamic-Adar Σ_z 1 / log d(z), resource allocation Σ_z 1 / d(z), z the common neighbors and d their degrees
     * preferential attachment |N(v)| |N(x)|
     * closeness 1 / length of the shortest path from v to x other than their own edge, 0 without a path
     * community share: the part of all chapters of v that it shares with other members of C(x)
@@ -118,7 +118,7 @@ def pair_features(chapters: Floats, v: int) -> Floats:
     linked, met = rest > 0, (own > 0).astype(float)
     world = nx.from_numpy_array(rest)
     degree, strength = linked.sum(axis=1), rest.sum(axis=1)
-    total = degree + met  # of a common neighbour, which v knows
+    total = degree + met  # of a common neighbor, which v knows
     common = linked @ met
     rank = nx.pagerank(world)
     clustering = nx.clustering(world)

@@ -168,7 +168,7 @@ def several(random, lengths, position_weights="power", discount="nDCG"):
 
 
 @pytest.mark.parametrize("discount", DISCOUNTS)
-def test_threads_and_neighbours_change_no_bit(discount):
+def test_threads_and_neighbors_change_no_bit(discount):
     random = np.random.default_rng(5)
     lengths = random.integers(1, 90, 3 * RANGE_ROWS // 40)
     problems = several(random, lengths, discount=discount)

@@ -37,7 +37,7 @@ def falling(n):
 
 LOSSES = {
     **{name: name for name in ("AUC", "AP", "AP@7", "RR", "RR@4", "nDCG", "nDCG@5", "P@6", "ERR", "ERR@4")},
-    "LETOR": Discounted(letor, normalised=True),
+    "LETOR": Discounted(letor, normalized=True),
     "LETOR, binary": Discounted(letor, graded=False),
     "gains that nobody loses": Discounted(letor, gain=lambda grade: grade + 0.5, graded=False),
     "cells": TableLoss(lambda good, bads, relevant, others: np.exp(-good - 0.3 * bads)),

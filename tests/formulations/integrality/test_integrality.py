@@ -54,7 +54,7 @@ def test_small_matrices_are_judged_as_the_definition_says(seed, turns):
 
 
 @few(range(300), every=6, name="turns")
-def test_network_matrices_are_recognised_with_their_tree(turns):
+def test_network_matrices_are_recognized_with_their_tree(turns):
     rng = np.random.default_rng(3)
     for _ in turns:
         matrix = network_matrix(rng, *rng.integers(1, 25, 2))

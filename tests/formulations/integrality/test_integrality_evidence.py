@@ -26,7 +26,7 @@ from formulations.integrality import Proof, Witness, check_evidence, proof_of, v
 from formulations.integrality.checker import HARDNESS, three_sum_parts
 from formulations.integrality.determinant import determinant, entries_of, rank
 from formulations.integrality.evidence import (
-    Colouring,
+    Coloring,
     Families,
     Part,
     Parts,
@@ -313,7 +313,7 @@ def test_arrays_of_another_kind_are_refuted(matrix):
 
 def test_parts_of_another_kind_are_refuted():
     matrix = np.eye(3, dtype=int)
-    part = Part(np.arange(3), np.arange(3), Proof("bipartite", (3, 3), Colouring(np.zeros(3, dtype=np.int8))))
+    part = Part(np.arange(3), np.arange(3), Proof("bipartite", (3, 3), Coloring(np.zeros(3, dtype=np.int8))))
     assert check_evidence(matrix, Proof("bipartite", (3, 3), Parts((), (part,)))) == "bipartite"
     none = np.zeros(0, dtype=np.int64)
     for parts in (
@@ -339,7 +339,7 @@ def test_parts_of_another_kind_are_refuted():
 
 
 def test_a_proof_inside_itself_ends():
-    part = Part(np.arange(2), np.arange(2), Proof("bipartite", (2, 2), Colouring(np.zeros(2, dtype=np.int8))))
+    part = Part(np.arange(2), np.arange(2), Proof("bipartite", (2, 2), Coloring(np.zeros(2, dtype=np.int8))))
     whole = Proof("bipartite", (2, 2), Parts((), (part,)))
     object.__setattr__(part, "proof", whole)
     with pytest.raises(CertificateError, match="without end"):

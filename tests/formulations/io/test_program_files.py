@@ -301,7 +301,7 @@ def test_names_are_computed_from_the_index():
 
 def test_small_problems_print_in_algebra():
     assert str(mixed()).splitlines() == [
-        "maximise    5 π['a b'] + 4 π['e1'] - 3 x[0] + 0.1 x[1]",
+        "maximize    5 π['a b'] + 4 π['e1'] - 3 x[0] + 0.1 x[1]",
         "subject to  block['b.org']: 2 π['a b'] + 3 π['e1'] + x[0] <= 5",
         "            block['b org']: 1 <= 4 π['a b'] + π['e1'] + 2 x[0] - x[1] <= 11",
         "            block['1']: 3 π['a b'] + 4 π['e1'] + 2 x[0] + x[1] = 3",
@@ -314,7 +314,7 @@ def test_small_problems_print_in_algebra():
         "            integer: π['a b'], x[0]",
     ]
     assert str(margin_dual([[1.0, 2.0], [-1.0, 0.0]], [1.0, 0.5], lam=0.5)).splitlines() == [
-        "maximise    α[0] + 0.5 α[1] - 1 ((α[0] - α[1])² + (2 α[0])²)",
+        "maximize    α[0] + 0.5 α[1] - 1 ((α[0] - α[1])² + (2 α[0])²)",
         "subject to  group[0]: α[0] + α[1] <= 1",
         "            0 <= α[0], α[1]",
     ]
@@ -324,7 +324,7 @@ def test_small_problems_print_in_algebra():
 @pytest.mark.parametrize(("form", "problem"), [(f, p) for f in FORMS for _, p, _ in instances(f)][::4])
 def test_every_form_prints(form, problem):
     text = str(problem)
-    assert text.startswith(("maximise", "minimise"))
+    assert text.startswith(("maximize", "minimize"))
     assert "subject to" in text
 
 

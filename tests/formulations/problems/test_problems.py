@@ -277,7 +277,7 @@ def test_the_bound_of_costs_is_a_lower_one():
     assert worse.gap == pytest.approx(worse.value - worse.bound)
     with pytest.raises(CertificateError):
         certify(problem, replace(worse, bound=worse.value, status=Status.OPTIMAL))
-    assert problem.to_text().startswith("minimise")
+    assert problem.to_text().startswith("minimize")
     assert replace(problem, profit=2 * cost).sense == "min"
 
 

@@ -66,7 +66,7 @@ def judged(problem, optimum, solver):
     behind = float(sign * (optimum - Fraction(found.value)))
     gained = 0.0
     if isinstance(problem, QuadraticProgram):  # what violations within the tolerance may gain
-        rows = problem.linearised(problem.linear)
+        rows = problem.linearized(problem.linear)
         gained = CLOSE * float(np.abs(problem.linear) @ rows.units_at(found.x)[1])
     if behind < -slack - gained:
         return "false value"
@@ -209,7 +209,7 @@ def test_a_far_limit_hides_no_breach():
 
 
 def test_a_free_variable_of_a_convex_quadratic_program():
-    """The least 3/2 x² - x is -1/6, and every point of linearisation gives a bound."""
+    """The least 3/2 x² - x is -1/6, and every point of linearization gives a bound."""
     one = np.ones(1)
     problem = QuadraticProgram(
         csr_array([[3.0]]), -one, csr_array([[1.0]]), -INF * one, 10 * one, -INF * one, INF * one

@@ -469,7 +469,7 @@ def test_a_point_of_another_shape_names_the_size_of_the_problem(wrong):
         solve(problem, lambda _: wrong)
 
 
-def test_a_bare_function_may_minimise():
+def test_a_bare_function_may_minimize():
     """As SciPy's own users call it, with costs of inf in forbidden cells."""
     for seed in range(5):
         rng = np.random.default_rng(seed)

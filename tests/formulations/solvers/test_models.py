@@ -40,7 +40,7 @@ from formulations import (
 )
 from formulations.testing.instances import FORMS, instances
 
-# One model in every tool: maximise Σ margin x + 5, supplies at most, demands exactly, x <= 25, the last x free.
+# One model in every tool: maximize Σ margin x + 5, supplies at most, demands exactly, x <= 25, the last x free.
 
 MARGIN = np.array([[4.0, 2.0, 3.0], [3.0, 3.0, 1.0]])
 SUPPLY, DEMAND = np.array([30.0, 40.0]), np.array([20.0, 25.0, 15.0])

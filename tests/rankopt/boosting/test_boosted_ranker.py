@@ -41,8 +41,8 @@ def test_trees_learn_what_no_linear_ranker_can():
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(600, 2)), np.repeat(np.arange(30), 20)
     y = (np.abs(X[:, 0]) > 1).astype(float)
-    learnt, other = slice(0, 300), slice(300, 600)
-    assert fitted(X[learnt], y[learnt], qid[learnt], n_estimators=60).score(X[other], y[other], qid=qid[other]) > 0.95
+    half, other = slice(0, 300), slice(300, 600)
+    assert fitted(X[half], y[half], qid[half], n_estimators=60).score(X[other], y[other], qid=qid[other]) > 0.95
 
 
 def test_rows_in_any_order_give_the_same_trees():

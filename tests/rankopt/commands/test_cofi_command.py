@@ -160,7 +160,7 @@ def test_the_sample_and_its_page(tmp_path, monkeypatch):
     page = tmp_path / "page.html"
     done = run("--report", page)
     assert done.exit_code == 0, done.output
-    assert "weak generalisation, n = 10, 128 users, seed 0; rated items only; ties averaged" in done.output
+    assert "weak generalization, n = 10, 128 users, seed 0; rated items only; ties averaged" in done.output
     text = page.read_text()
     for word in ("Cost of a quota", "at most of each", "popularity", "gaps of both blocks"):
         assert word in text

@@ -143,7 +143,7 @@ def test_errors_name_options(folder, tmp_path, words, message):
         (("cofi", "--hold-out", "5"), "'--test-per-user'"),
     ],
 )
-def test_misspelt_commands_and_options_are_corrected(words, suggestion):
+def test_misspelled_commands_and_options_are_corrected(words, suggestion):
     done = called(*words)
     assert done.returncode == 2
     assert "Did you mean" in done.stderr

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.metrics import ndcg_score
 
-from rankopt.data import SAMPLES, load_sample, normalise
+from rankopt.data import SAMPLES, load_sample, normalize
 from rankopt.data.samples.les_miserables import FEATURES, pair_features
 from rankopt.errors import OptionError
 
@@ -73,7 +73,7 @@ def test_every_sample_is_complete(sample):
 
 
 def test_learning_helps_and_is_not_trivial(sample):
-    train, test = normalise(sample.train), normalise(sample.test)
+    train, test = normalize(sample.train), normalize(sample.test)
     w = np.linalg.lstsq(train.features, train.relevance, rcond=None)[0]
     learned = mean_ndcg(test, test.features @ w)
     single = max(mean_ndcg(test, test.features[:, j]) for j in range(test.n_features))
@@ -150,7 +150,7 @@ def test_features_are_those_of_networkx_without_the_own_edge(novel, graph, query
     names = (
         "degree",
         "strength",
-        "common neighbours",
+        "common neighbors",
         "Adamic-Adar",
         "resource allocation",
         "closeness",
@@ -177,7 +177,7 @@ def test_the_own_edge_of_a_pair_leaves_no_trace_in_its_features(graph):
             row["preferential attachment"] /= acquaintances
             row["community share"] *= strength
             if row["Jaccard"] > 0:
-                row["Jaccard"] = row["common neighbours"] / row["Jaccard"] - acquaintances
+                row["Jaccard"] = row["common neighbors"] / row["Jaccard"] - acquaintances
             seen.append(list(row.values()))
         assert_allclose(seen, seen[:1] * 3, rtol=1e-9, atol=1e-12)
 

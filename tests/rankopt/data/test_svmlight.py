@@ -259,7 +259,7 @@ def test_compiled_code_reads_what_lines_say_and_gives_up_on_the_rest(seed):
 
 
 def near_middles(chance):
-    """Decimals next to the middle of two neighbouring doubles, where rounding is hard."""
+    """Decimals next to the middle of two neighboring doubles, where rounding is hard."""
     low = chance.uniform(1, 2) * 2.0 ** chance.randint(-60, 60)
     with localcontext() as context:
         context.prec = 900

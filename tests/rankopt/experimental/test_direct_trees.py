@@ -221,9 +221,9 @@ def test_trees_learn_what_no_linear_ranker_can(trees):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(600, 2)), np.repeat(np.arange(30), 20)
     y = (np.abs(X[:, 0]) > 1).astype(float)
-    learnt, other = slice(0, 300), slice(300, 600)
+    learned, other = slice(0, 300), slice(300, 600)
     options = {"n_estimators": 20} if trees != "measure" else {"n_estimators": 2, "num_leaves": 5}
-    ranker = fitted(X[learnt], y[learnt], qid[learnt], tree_learner=trees, weight_bounds=(0.1, 0.5), **options)
+    ranker = fitted(X[learned], y[learned], qid[learned], tree_learner=trees, weight_bounds=(0.1, 0.5), **options)
     assert ranker.score(X[other], y[other], qid=qid[other]) > 0.9
 
 

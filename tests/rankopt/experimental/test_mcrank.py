@@ -258,7 +258,7 @@ def test_training_closes_the_gap_and_its_bound_is_below_every_objective():
     rng = np.random.default_rng(1)
     for w in ranker.coef_ + rng.normal(size=(20, 4)) * np.logspace(-3, 0, 20)[:, None]:
         there = risk.risk.at(w)
-        assert risk.regulariser(w) + there.bound >= proved.bound
+        assert risk.regularizer(w) + there.bound >= proved.bound
         assert there.bound >= there.value
     assert ranker.score(X, y, qid=qid) > 0.7
 

@@ -300,7 +300,7 @@ def test_deviations_are_those_within_the_queries(sparse):
     offsets = np.unique(np.append(offsets, 5000))
     query = np.repeat(range(offsets.size - 1), np.diff(offsets))
     features[:, 3] = query  # constant inside each
-    centred = features - np.stack([features[query == q].mean(axis=0) for q in range(offsets.size - 1)])[query]
+    centered = features - np.stack([features[query == q].mean(axis=0) for q in range(offsets.size - 1)])[query]
     found = deviations_within(csr_array(features) if sparse else features, offsets)
-    assert_allclose(found[:3], np.sqrt((centred[:, :3] ** 2).mean(axis=0)), rtol=1e-9)
+    assert_allclose(found[:3], np.sqrt((centered[:, :3] ** 2).mean(axis=0)), rtol=1e-9)
     assert found[3] == 0.0

@@ -414,9 +414,9 @@ def test_bounds_are_their_definitions_and_rise_from_loss_to_convex(seed, tied):
         augmented = max((p * (s - b)).sum() for p in every)
         tallest = max((p * s).sum() for p in every)
         lost = max(best - (p * b).sum() for p in every if (p * s).sum() >= tallest - 1e-12)
-        maximisers = [p for p in every if (p * b).sum() >= best - 1e-12]
-        aware = max((p * s).sum() for p in maximisers)
-        shared = np.mean(maximisers, axis=0)
+        maximizers = [p for p in every if (p * b).sum() >= best - 1e-12]
+        aware = max((p * s).sum() for p in maximizers)
+        shared = np.mean(maximizers, axis=0)
         assert at["nonconvex"].value[q] == pytest.approx(augmented + best - tallest, abs=1e-12)
         assert at["tie-aware"].value[q] == pytest.approx(augmented + best - aware, abs=1e-12)
         assert at["convex"].value[q] == pytest.approx(augmented + best - (at["convex"].reference[low:high] * s).sum())

@@ -64,9 +64,9 @@ def by_definition(bound, problem, q, scores):
     s = scores[problem.offsets[q] : problem.offsets[q + 1]]
     augmented = max(c @ s - worth for worth, c in orders)
     best = max(worth for worth, _ in orders)
-    maximisers = [c for worth, c in orders if worth >= best - 1e-12]
+    maximizers = [c for worth, c in orders if worth >= best - 1e-12]
     subtracted = {
-        "tie-aware": max(c @ s for c in maximisers),
+        "tie-aware": max(c @ s for c in maximizers),
         "nonconvex": max(c @ s for _, c in orders),
     }[bound]
     return augmented + best - subtracted
@@ -150,7 +150,7 @@ def test_shuffling_documents_moves_values_nowhere(bound, tied):
 
 
 def test_average_reference_is_the_mean_of_all_best_orders_when_gains_differ_by_position():
-    """On an untruncated measure the maximisers are the orders by gain, and documents of equal gain share alike."""
+    """On an untruncated measure the maximizers are the orders by gain, and documents of equal gain share alike."""
     grades, offsets = np.array([2.0, 1.0, 1.0, 0.0, 0.0]), np.array([0, 5])
     loss = loss_of("convex", "nDCG", "power(1)", grades, offsets)
     orders = all_orders(loss.argmax.problem, 0)

@@ -1,4 +1,4 @@
-"""Slopes at ties: a mean of maximisers, and the same for a document wherever it stands in the input."""
+"""Slopes at ties: a mean of maximizers, and the same for a document wherever it stands in the input."""
 
 from itertools import pairwise, permutations
 
@@ -131,7 +131,7 @@ def test_planes_of_the_risk_are_blind_to_the_order_of_the_input(kind, bound):
 @pytest.mark.every(5)
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("solver", ["exact", "scipy", "networkx"])
-def test_slopes_of_rankings_are_means_of_maximisers(solver, at):
+def test_slopes_of_rankings_are_means_of_maximizers(solver, at):
     rng = np.random.default_rng(3)
     for trial in range(12):
         grades, offsets = batch(rng, queries=2, largest=6)
@@ -158,7 +158,7 @@ def assert_mean_of_best(every, found):
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", admissible.SETS)
 @pytest.mark.parametrize("seed", range(4))
-def test_slopes_under_a_set_are_means_of_maximisers(seed, name, tied):
+def test_slopes_under_a_set_are_means_of_maximizers(seed, name, tied):
     grades, attributes, offsets, scores = admissible.drawn(seed, tied=tied)
     argmax = admissible.batch_of(admissible.SETS[name], grades, attributes, offsets)
     slopes = {
@@ -176,7 +176,7 @@ def test_slopes_under_a_set_are_means_of_maximisers(seed, name, tied):
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_slopes_of_matchings_are_means_of_maximisers(seed, tied):
+def test_slopes_of_matchings_are_means_of_maximizers(seed, tied):
     slot, offsets, scores = slots.drawn(seed, tied=tied)
     argmax = SlotArgmax(slots.benefit_of(slot), offsets)
     found, by_score, best = argmax.at(scores), argmax.top_scoring(scores), argmax.best_then_score(scores)
@@ -243,7 +243,7 @@ def test_constraints_at_ties_leave_the_bounds_true():
     ranker.fit(X, y, **data)
     objective = ranker.objective(Queries.from_arrays(X, y, **data))
     for w in [ranker.coef_, *rng.normal(size=(50, 3))]:
-        assert objective.regulariser(w) + objective.risk.at(w).value >= ranker.certificate_.bound - 1e-12
+        assert objective.regularizer(w) + objective.risk.at(w).value >= ranker.certificate_.bound - 1e-12
 
 
 # SmoothGrad: the smoothed measure by its formula, its gradient by differences, its limit at σ = 0, ties and order.

@@ -48,7 +48,7 @@ def test_the_proof_is_true(method, bound):
     rng = np.random.default_rng(0)
     for scale in (0.0, 1e-3, 1e-1, 1.0):
         w = ranker.coef_ + scale * rng.normal(size=ranker.coef_.size)
-        assert majorant.regulariser(w) + majorant.risk.at(w).value >= proved.bound
+        assert majorant.regularizer(w) + majorant.risk.at(w).value >= proved.bound
     lowest = train(majorant, Bundle(), ranker.coef_, 1e-7, Clock.started(1000, None)).certificate
     assert proved.bound <= lowest.primal
     assert lowest.bound >= proved.primal - proved.gap - 1e-9
@@ -95,7 +95,7 @@ def test_certificates_on_request_leave_the_steps_as_they_are():
     for run in runs:
         np.testing.assert_array_equal(run.state.trial, runs[0].state.trial)
         assert run.state.latest == pytest.approx(
-            objective.regulariser(run.state.trial) + objective.risk.at(run.state.trial).value
+            objective.regularizer(run.state.trial) + objective.risk.at(run.state.trial).value
         )
         assert 0 < run.certificate.bound <= run.certificate.primal < objective.risk.at(objective.w0).value
     assert len(set(runs[0].history.primal)) == 1  # only the start was looked at on the way

@@ -43,7 +43,7 @@ def test_each_point_is_proved(bound):
         majorant = model.objective(Queries.from_arrays(X, y, qid=qid)).majorant(model.coef_)
         rng = np.random.default_rng(0)
         for w in model.coef_ + rng.normal(size=(20, 4)) * np.logspace(-3, 0, 20)[:, None]:
-            assert majorant.regulariser(w) + majorant.risk.at(w).value >= proved.bound
+            assert majorant.regularizer(w) + majorant.risk.at(w).value >= proved.bound
 
 
 @pytest.mark.every(5)

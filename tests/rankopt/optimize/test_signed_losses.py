@@ -133,7 +133,7 @@ def test_masters_of_both_kinds_agree_with_cvxpy(floor, seed):
     rows = [slack[group] >= heights + slopes @ w, *([slack >= 0] if floor == 0.0 else [])]
     least = cp.Problem(cp.Minimize(lam / 2 * cp.sum_squares(w - w0) + cp.sum(slack)), rows).solve(solver="CLARABEL")
     assert answer.bound == pytest.approx(least, abs=1e-6)
-    model = objective.regulariser(answer.w) + found.heights_at(answer.w).sum()
+    model = objective.regularizer(answer.w) + found.heights_at(answer.w).sum()
     assert answer.bound <= model
     assert model == pytest.approx(least, abs=1e-6)
     again = objective.solve_master(found, np.ones(groups), answer.alpha)

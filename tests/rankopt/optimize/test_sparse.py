@@ -151,7 +151,7 @@ def test_irrelevant_features_stay_out_and_the_others_have_names():
 
 
 @pytest.mark.filterwarnings("ignore::rankopt.errors.WorseThanInitWarning")
-def test_a_start_is_no_centre():
+def test_a_start_is_no_center():
     """Of a nonconvex bound w0 says where training starts; the penalty pulls to 0 from wherever that is."""
     X, y, qid = made(queries=20, features=4)
     for w0 in ("zeros", "regression", np.array([1.0, 0.0, 0.0, -2.0])):
@@ -254,7 +254,7 @@ def drawn(seed, queries=9, features=4):
     return X, y, weights, offsets
 
 
-def centred(values, offsets):
+def centered(values, offsets):
     means = np.add.reduceat(values, offsets[:-1], axis=0) / np.diff(offsets).reshape(-1, *[1] * (values.ndim - 1))
     return values - np.repeat(means, np.diff(offsets), axis=0)
 
@@ -307,7 +307,7 @@ def test_what_is_chosen_errs_least_on_queries_left_out(seed):
             kept = fold != part
             cut = np.concatenate([[0], np.cumsum(np.diff(offsets)[np.arange(offsets.size - 1) % FOLDS != part])])
             w = least_squares(X[kept], y[kept], weights[kept], penalty, offsets=cut)
-            left = (weights * (centred(y, offsets) - centred(X, offsets) @ w) ** 2)[~kept]
+            left = (weights * (centered(y, offsets) - centered(X, offsets) @ w) ** 2)[~kept]
             error += left.sum()
         errors.append(error)
     chosen = ridges.cross_validated()

@@ -147,7 +147,7 @@ def test_the_stationary_gap_is_zero_at_a_fixed_point_and_positive_beside_it(boun
 
         majorant = objective.majorant(w)
         proved = train(majorant, Bundle(), w, 1e-10, Clock.started(5000, None)).certificate
-        return objective.regulariser(w) + objective.risk.at(w).value - proved.bound
+        return objective.regularizer(w) + objective.risk.at(w).value - proved.bound
 
     assert gap_at(ranker.coef_) <= 1e-8
     assert gap_at(ranker.coef_ + 0.1) > 1e-4
@@ -423,7 +423,7 @@ def test_a_lam_that_nearly_vanishes_is_solved(bound, lam):
 
 @pytest.mark.study
 @pytest.mark.parametrize("lam", [1e-30, pytest.param(1e-300, marks=pytest.mark.study)])
-def test_a_lam_that_vanishes_is_minimised_and_no_more_is_claimed(lam):
+def test_a_lam_that_vanishes_is_minimized_and_no_more_is_claimed(lam):
     """No bound is proved where lam ‖w‖² is lost beside the risk; the weights are good, and a warning names the cure."""
     small = of_the_characters("convex", 1e-9).certificate_
     with pytest.warns(ConvergenceWarning, match="enlarge lam"):

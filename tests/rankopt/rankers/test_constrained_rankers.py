@@ -195,7 +195,7 @@ def test_every_method_reaches_the_objective_of_soft_constraints_within_its_gap(m
 
 
 def test_training_under_a_set_is_better_for_it_than_training_without(data):
-    """The objective of the set, at the weights learnt for it and at those learnt for all rankings."""
+    """The objective of the set, at the weights learned for it and at those learned for all rankings."""
     features, grades, qid, attributes = data
     queries = Queries.from_arrays(features, grades, qid=qid, attributes=attributes)
     within = LargeMarginRanker(bound="convex", lam=0.1, constraints=SITES).fit(queries)

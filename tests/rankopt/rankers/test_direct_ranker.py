@@ -367,7 +367,7 @@ def test_it_is_saved_as_data_and_its_certificate_comes_along(tmp_path):
     fitted(loaded)
 
 
-def test_features_normalised_within_the_query_are_climbed():
+def test_features_normalized_within_the_query_are_climbed():
     ranker = fitted(direct(normalize="zscore", step_rule="middle"))
     assert ranker.verify()
     assert ranker.verify(X, Y, qid=QID)

@@ -38,7 +38,7 @@ def test_pairwise_is_the_ranker_of_that_name():
     assert_same(LossRanker("pairwise", lam=0.1).fit(X, y, qid=qid), PairwiseRanker(lam=0.1).fit(X, y, qid=qid))
 
 
-def test_a_smooth_loss_is_minimised_to_its_gap():
+def test_a_smooth_loss_is_minimized_to_its_gap():
     """Against a quasi-Newton method on the objective written out."""
     X, y, qid = made()
     ranker = LossRanker(TopOne, lam=0.1, tol=1e-6).fit(X, y, qid=qid)
@@ -165,7 +165,7 @@ def test_weights_are_those_of_ridge_regression(rows, alpha, form):
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_array])
-def test_residuals_on_the_gains_are_orthogonal_to_centred_features(rows, form):
+def test_residuals_on_the_gains_are_orthogonal_to_centered_features(rows, form):
     features, grades, qid = rows
     queries = Queries.from_arrays(features, grades, qid=qid)
     ranker = RegressionRanker(0.0, target="gain", intercept="all", measure="nDCG@3").fit(
@@ -174,8 +174,8 @@ def test_residuals_on_the_gains_are_orthogonal_to_centred_features(rows, form):
     own = queries.grouped()
     gains = queries.ungroup(parse("nDCG@3").gain(own.relevance, own.offsets))
     residual = gains - ranker.predict(features)
-    centred = features - features.mean(axis=0)
-    assert_allclose(centred.T @ (residual - residual.mean()), 0.0, atol=1e-10)
+    centered = features - features.mean(axis=0)
+    assert_allclose(centered.T @ (residual - residual.mean()), 0.0, atol=1e-10)
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_array])

@@ -1,4 +1,4 @@
-"""Slots with weights of their own: the loss is its definition over all matchings, and it is minimised to its gap."""
+"""Slots with weights of their own: the loss is its definition over all matchings, and it is minimized to its gap."""
 
 import numpy as np
 import pandas as pd
@@ -76,7 +76,7 @@ def test_slots_with_weights_of_their_own_beat_one_weight_vector(bound, made):
     seen = qid < 25
     ranker = MatchingRanker(bound=bound, lam=0.01).fit(features[seen], slot[seen], qid=qid[seen])
     own = ranker.score(features[~seen], slot[~seen], qid=qid[~seen])
-    # One weight vector: a ranking learnt from "slot 1 before slot 2 before slot 3", its first three are the slots.
+    # One weight vector: a ranking learned from "slot 1 before slot 2 before slot 3", its first three are the slots.
     grade = np.where(slot > 0, 4 - slot, 0)
     single = LargeMarginRanker("nDCG@3", lam=0.01).fit(features[seen], grade[seen], qid=qid[seen])
     shared = clone(ranker).fit(features[seen], slot[seen], qid=qid[seen])

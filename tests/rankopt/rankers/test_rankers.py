@@ -242,10 +242,10 @@ def ohsumed(data_folder):
 
 
 def shuffled(queries, seed):
-    """Documents shuffled, queries relabelled."""
+    """Documents shuffled, queries relabeled."""
     rows = np.random.default_rng(seed).permutation(queries.n_documents)
     query = np.repeat(np.arange(len(queries)), np.diff(queries.offsets))
-    names = [f"relabelled {37 * q % 1009}" for q in query[rows]]
+    names = [f"relabeled {37 * q % 1009}" for q in query[rows]]
     return Queries.from_arrays(queries.features[rows], queries.relevance[rows], qid=names)
 
 

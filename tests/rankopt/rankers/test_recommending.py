@@ -372,7 +372,7 @@ def test_nobody_is_asked_for(ranker):
         assert lists.slowest
 
 
-def test_an_item_is_named_once_and_a_number_of_neighbours_is_one(ranker):
+def test_an_item_is_named_once_and_a_number_of_neighbors_is_one(ranker):
     with pytest.raises(DataError, match="among names item 5 twice"):
         ranker.recommend([1], among=np.array([5, 6, 5]))
     for k in (2.7, -3, True):

@@ -103,7 +103,7 @@ def clone_at(ranker, w):
     return other
 
 
-def test_a_flat_point_is_reached_and_its_neighbours_are_no_better():
+def test_a_flat_point_is_reached_and_its_neighbors_are_no_better():
     X, y, qid = made(2)
     ranker = SmoothRanker("nDCG@5", bandwidths=[1.0], max_iter=500, tol=1e-7, lam=0.01).fit(X, y, qid=qid)
     assert ranker.certificate_.gradient <= 1e-7
@@ -143,7 +143,7 @@ def test_units_of_features_change_nothing():
         assert other.lam_ == pytest.approx(usual.lam_ * scale**2, rel=1e-12)
         np.testing.assert_allclose(other.coef_ * scale, usual.coef_, rtol=1e-6)
         assert other.certificate_.gradient == pytest.approx(usual.certificate_.gradient, rel=1e-6)
-    units = np.array([1e-3, 1.0, 1e4, 1e2])  # of single features, where the regulariser has no say
+    units = np.array([1e-3, 1.0, 1e4, 1e2])  # of single features, where the regularizer has no say
     one = SmoothRanker("nDCG@3", lam=0.0, w0=np.ones(4), **few).fit(X, y, qid=qid)
     other = SmoothRanker("nDCG@3", lam=0.0, w0=1 / units, **few).fit(X * units, y, qid=qid)
     np.testing.assert_allclose(other.coef_ * units, one.coef_, rtol=1e-6)
@@ -314,7 +314,7 @@ def test_it_is_saved_as_data(tmp_path):
         loaded.save(tmp_path / "m")
 
 
-def test_constraints_hold_where_it_is_shown_and_normalisation_everywhere():
+def test_constraints_hold_where_it_is_shown_and_normalization_everywhere():
     X, y, qid = made()
     site = np.random.default_rng(0).integers(0, 3, len(y))
     rule = Admissible(3, on_infeasible="truncate").at_most(1, by="site")

@@ -1,4 +1,4 @@
-"""Starts by name, and the natural strength of the regulariser: nothing depends on units or on the order of rows."""
+"""Starts by name, and the natural strength of the regularizer: nothing depends on units or on the order of rows."""
 
 import json
 import warnings

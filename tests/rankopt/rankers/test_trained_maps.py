@@ -46,12 +46,12 @@ def test_the_gap_closes(text, name, bound):
     assert (proved.kind == "global") == (bound == "convex")
     objective = ranker.objective(made())
     nearby = [ranker.coef_ + 0.05 * step for step in np.random.default_rng(0).normal(size=(20, 3))]
-    above = [objective.regulariser(w) + objective.risk.at(w).value for w in nearby]
+    above = [objective.regularizer(w) + objective.risk.at(w).value for w in nearby]
     if bound == "convex":
         assert min(above) >= proved.bound - 1e-12
     else:  # the majorant that touches there
         risk = objective.risk.majorant(ranker.coef_)
-        assert min(objective.regulariser(w) + risk.at(w).value for w in nearby) >= proved.bound - 1e-12
+        assert min(objective.regularizer(w) + risk.at(w).value for w in nearby) >= proved.bound - 1e-12
 
 
 @pytest.mark.every(5)

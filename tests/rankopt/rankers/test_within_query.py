@@ -1,4 +1,4 @@
-"""`normalize=` of a ranker is normalising by hand; evaluation data pass through a Pipeline."""
+"""`normalize=` of a ranker is normalizing by hand; evaluation data pass through a Pipeline."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rankopt.cli import rankopt
-from rankopt.data import Queries, QueryNormalizer, load_sample, normalise, write_svmlight
+from rankopt.data import Queries, QueryNormalizer, load_sample, normalize, write_svmlight
 from rankopt.errors import DataError, MissingQueryIdsWarning, ModelError, OptionError
 from rankopt.rankers import (
     LargeMarginRanker,
@@ -44,7 +44,7 @@ SEEN = {method: QueryNormalizer(method).fit_transform(V, qid=VQ) for method in M
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", KINDS, ids=["margin", "loss", "pairwise", "regression", "matching"])
-def test_the_option_is_normalising_by_hand(kind, method):
+def test_the_option_is_normalizing_by_hand(kind, method):
     ranker = kind(normalize=method).fit(X, Y, qid=QID)
     plain = kind().fit(BY_HAND[method], Y, qid=QID)
     assert_array_equal(ranker.coef_, plain.coef_)
@@ -57,7 +57,7 @@ def test_the_option_is_normalising_by_hand(kind, method):
 
 
 @pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be the best on eval_set
-def test_evaluation_data_and_paths_are_normalised_too():
+def test_evaluation_data_and_paths_are_normalized_too():
     judge = {"eval_set": (V, VY), "eval_qid": VQ}
     ranker = LargeMarginRanker(normalize="zscore").fit(X, Y, qid=QID, **judge)
     plain = LargeMarginRanker().fit(BY_HAND["zscore"], Y, qid=QID, eval_set=(SEEN["zscore"], VY), eval_qid=VQ)
@@ -163,7 +163,7 @@ def test_commands_apply_what_the_model_keeps(tmp_path):
     run = CliRunner().invoke
     done = run(rankopt, ["train", files["train"], "--model", files["m"], "--normalize", "zscore", "--lam", "0.1"])
     assert done.exit_code == 0, done.output
-    expected = LargeMarginRanker(lam=0.1).fit(normalise(train)).predict(normalise(test))
+    expected = LargeMarginRanker(lam=0.1).fit(normalize(train)).predict(normalize(test))
     assert run(rankopt, ["predict", files["m"], files["test"], "--output", files["scores"]]).exit_code == 0
     assert_allclose(np.loadtxt(files["scores"]), expected, rtol=1e-6)
     measured = [

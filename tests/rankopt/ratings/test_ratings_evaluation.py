@@ -31,7 +31,7 @@ def pairs(ratings):
     return set(zip(ratings.user_of().tolist(), ratings.columns.tolist(), ratings.values.tolist(), strict=True))
 
 
-def test_weak_generalisation_trains_on_n_of_every_user_and_tests_on_all_others():
+def test_weak_generalization_trains_on_n_of_every_user_and_tests_on_all_others():
     ratings = made()
     split = weak_split(ratings, n=10, seed=3)
     sizes, train, test = (np.diff(one.bounds) for one in (ratings, split.train, split.test))
@@ -43,10 +43,10 @@ def test_weak_generalisation_trains_on_n_of_every_user_and_tests_on_all_others()
     assert pairs(split.train) | pairs(split.test) <= pairs(ratings)
     assert split.train.users is ratings.users
     assert split.seen is split.train
-    assert split.protocol == f"weak generalisation, n = 10, {kept.sum()} users, seed 3"
+    assert split.protocol == f"weak generalization, n = 10, {kept.sum()} users, seed 3"
 
 
-def test_strong_generalisation_tells_n_ratings_of_the_keenest_users():
+def test_strong_generalization_tells_n_ratings_of_the_keenest_users():
     ratings = made()
     split = strong_split(ratings, n=5, users=6, least=12, seed=1)
     kept = ratings.counts >= 12

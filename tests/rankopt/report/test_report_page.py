@@ -1,4 +1,4 @@
-"""The report page: nothing from outside, data escaped, colours that follow the reader; opened in a browser."""
+"""The report page: nothing from outside, data escaped, colors that follow the reader; opened in a browser."""
 
 import re
 from dataclasses import replace
@@ -100,7 +100,7 @@ def test_nothing_is_fetched():
     assert not re.search(r"<(link|img|iframe|script src)", the_page())
 
 
-def test_colours_are_variables_that_both_palettes_define():
+def test_colors_are_variables_that_both_palettes_define():
     assert set(LIGHT) == set(DARK)
     used = set(re.findall(r"var\(--(\w+)\)", the_page()))
     assert used <= set(LIGHT)
@@ -108,8 +108,8 @@ def test_colours_are_variables_that_both_palettes_define():
     assert set(re.findall(r"#[0-9a-f]{6}\b", drawn)) == set()
 
 
-def luminance(colour):
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+def luminance(color):
+    parts = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return float(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722])
 
 
@@ -136,7 +136,7 @@ def test_a_drawing_that_fails_leaves_the_style_as_it_was():
     assert dict(matplotlib.rcParams) == before
 
 
-def test_more_series_than_colours_differ_by_dashes():
+def test_more_series_than_colors_differ_by_dashes():
     styles = [str(line_style(place)) for place in range(24)]
     assert len(set(styles)) == 24
 
@@ -174,7 +174,7 @@ def test_equal_rows_keep_their_order(browser):
 @pytest.mark.every(5)
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_a_page_fits_its_width_in_both_colours(browser, width, dark):
+def test_a_page_fits_its_width_in_both_colors(browser, width, dark):
     script = (
         "const root = document.documentElement, seen = (node) => getComputedStyle(node);"
         "return [innerWidth, root.scrollWidth, seen(document.body).backgroundColor, seen(document.body).color,"
@@ -189,8 +189,8 @@ def test_a_page_fits_its_width_in_both_colours(browser, width, dark):
     assert [ground, ink, letters] == [rgb(palette["paper"]), rgb(palette["ink"]), rgb(palette["soft"])]
 
 
-def rgb(colour):
-    return f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
+def rgb(color):
+    return f"rgb({', '.join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
 @pytest.mark.study
@@ -217,8 +217,8 @@ def test_a_screenshot_shows_more_than_paper(browser, tmp_path):
     browser.run(f"--screenshot={shot}", file.as_uri())
     picture = imread(shot)
     assert picture.shape[1] == 1400
-    colours = (255 * picture[..., :3]).astype(int) @ [1 << 16, 1 << 8, 1]
-    assert len(np.unique(colours)) > 50
+    colors = (255 * picture[..., :3]).astype(int) @ [1 << 16, 1 << 8, 1]
+    assert len(np.unique(colors)) > 50
 
 
 # The first sentences of report pages say what the numbers below them say.

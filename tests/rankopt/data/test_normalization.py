@@ -1,4 +1,4 @@
-"""Normalisation within queries does what its formulas say, in any order of rows, as a function and in a Pipeline."""
+"""Normalization within queries does what its formulas say, in any order of rows, as a function and in a Pipeline."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankopt.data import Queries, QueryNormalizer, normalise
+from rankopt.data import Queries, QueryNormalizer, normalize
 from rankopt.errors import DataError, OptionError
 
 METHODS = ["sum", "zscore", "minmax", "rank"]
@@ -56,7 +56,7 @@ def test_the_definitions_hold_in_any_order_of_rows(rows, method):
     expected = by_hand(features, qid, method)
     made = QueryNormalizer(method).fit(features, qid=qid).transform(features, qid=qid)
     assert_allclose(made, expected, rtol=1e-9, atol=1e-12)
-    queries = normalise(Queries.from_arrays(features, qid=qid, documents=range(21), attributes={"site": qid}), method)
+    queries = normalize(Queries.from_arrays(features, qid=qid, documents=range(21), attributes={"site": qid}), method)
     assert_array_equal(queries.to_input_order(queries.features), made)
     assert_array_equal(queries.to_input_order(queries.document_ids), range(21))
     assert list(queries.attributes) == ["site"]
@@ -80,7 +80,7 @@ def test_float32_stays_float32_and_is_computed_in_float64(rows, method):
     made = QueryNormalizer(method).fit_transform(single, qid=qid)
     assert made.dtype == np.float32
     assert_array_equal(made, by_hand(single, qid, method).astype(np.float32))
-    assert normalise(Queries.from_arrays(single, qid=qid), method).features.dtype == np.float32
+    assert normalize(Queries.from_arrays(single, qid=qid), method).features.dtype == np.float32
 
 
 @pytest.mark.parametrize("kind", [csr_array, csr_matrix])
@@ -90,11 +90,11 @@ def test_sparse_features_are_shared_out_and_stay_sparse(rows, kind):
     made = QueryNormalizer("sum").fit_transform(kind(features), qid=qid)
     assert isinstance(made, kind)
     assert_allclose(made.toarray(), by_hand(features, qid, "sum"), rtol=1e-12)
-    queries = normalise(Queries.from_arrays(kind(features), qid=qid), "sum")
+    queries = normalize(Queries.from_arrays(kind(features), qid=qid), "sum")
     assert_allclose(queries.to_input_order(queries.features.toarray()), made.toarray(), rtol=1e-12)
     whole = QueryNormalizer("sum").fit(kind(features))
     assert_allclose(whole.transform(kind(features)).toarray(), by_hand(features, [0] * 21, "sum"), rtol=1e-12)
-    assert normalise(Queries.from_arrays(kind((21, 3)), qid=qid), "sum").features.nnz == 0
+    assert normalize(Queries.from_arrays(kind((21, 3)), qid=qid), "sum").features.nnz == 0
 
 
 @pytest.mark.parametrize("method", ["zscore", "minmax", "rank"])
@@ -102,9 +102,9 @@ def test_sparse_features_cannot_be_shifted(method):
     table = csr_array(np.eye(3))
     for action in (
         lambda: QueryNormalizer(method).fit(table, qid=[1, 1, 2]),
-        lambda: normalise(Queries.from_arrays(table, qid=[1, 1, 2]), method),
+        lambda: normalize(Queries.from_arrays(table, qid=[1, 1, 2]), method),
     ):
-        with pytest.raises(DataError, match=r"Sparse features cannot be normalised.*method='sum'.*dense"):
+        with pytest.raises(DataError, match=r"Sparse features cannot be normalized.*method='sum'.*dense"):
             action()
 
 
@@ -113,7 +113,7 @@ def test_unknown_methods_and_numbers_too_large():
         QueryNormalizer("max").fit(np.eye(3))
     for method in ("sum", "zscore", "minmax"):
         with pytest.raises(DataError, match="Feature column 1 has numbers too large"):
-            normalise(Queries.from_arrays([[0, 1.7e308], [0, 1.6e308], [0, -1.7e308]], group=[3]), method)
+            normalize(Queries.from_arrays([[0, 1.7e308], [0, 1.6e308], [0, -1.7e308]], group=[3]), method)
 
 
 def test_without_qid_all_rows_are_the_query_of_fit():
@@ -169,13 +169,13 @@ def test_qid_reaches_the_step_of_a_pipeline(rows):
     assert_allclose(scores, expected)
 
 
-def test_letor_normalised_its_features_this_way(data_folder):
+def test_letor_normalized_its_features_this_way(data_folder):
     from rankopt.data import concatenate, read_svmlight
 
     folder = data_folder / "letor3-ohsumed"
     raw = concatenate([read_svmlight(folder / f"Feature-min/S{part}.txt.gz") for part in (1, 2, 3)])
     published = read_svmlight(folder / "QueryLevelNorm/Fold1/train.txt.gz")
-    made = normalise(raw, "minmax")
+    made = normalize(raw, "minmax")
     place = {(made.query_ids[made.query_of(row)], name): row for row, name in enumerate(made.document_ids)}
     rows = [
         place[published.query_ids[published.query_of(row)], name] for row, name in enumerate(published.document_ids)

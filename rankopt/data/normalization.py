@@ -1,10 +1,10 @@
-"""Normalisation of features within queries, also as a step of a scikit-learn Pipeline.
+"""Normalization of features within queries, also as a step of a scikit-learn Pipeline.
 
 For each query and each feature, with x the values over the n documents of the query:
 
     sum      x / Σ|x|                           shares; zeros stay zeros
     zscore   (x - mean(x)) / std(x)             mean 0, standard deviation 1 (of the n values, not n - 1)
-    minmax   (x - min(x)) / (max(x) - min(x))   from 0 to 1; LETOR's "query level" normalisation
+    minmax   (x - min(x)) / (max(x) - min(x))   from 0 to 1; LETOR's "query level" normalization
     rank     (#{i: x_i < x} - #{i: x_i > x}) / n   the share of documents below less that above: between -1 and 1,
                                                 mean 0, deviation √((1 - 1/n²) / 3) without ties; equal values share
                                                 one rank, the mean of theirs. No rising change of the feature alters it
@@ -30,16 +30,16 @@ from rankopt.fitting import atomic
 METHODS = ("sum", "zscore", "minmax", "rank")
 
 
-def normalise(queries: Queries, method: str = "zscore") -> Queries:
-    """Normalise features within queries. Raises as `normalised_rows` does."""
+def normalize(queries: Queries, method: str = "zscore") -> Queries:
+    """Normalize features within queries. Raises as `normalized_rows` does."""
     check_type("queries", queries, Queries, error=DataError)
     own = queries.grouped()
-    features = normalised_rows(own.features, own.offsets, method)
+    features = normalized_rows(own.features, own.offsets, method)
     return queries.replace(features=features if queries.is_grouped else features[np.argsort(queries.rows)])
 
 
-def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:
-    """Features (N, d), grouped by query as in `offsets` (m + 1,), normalised within each query; a new table. float32
+def normalized_rows(features: Features, offsets: Ints, method: str) -> Features:
+    """Features (N, d), grouped by query as in `offsets` (m + 1,), normalized within each query; a new table. float32
     stays float32, computed in float64. CSR allows "sum" only. Raises as `shift_and_scale` does."""
     check_method(features, method)
     if is_sparse(features):
@@ -61,7 +61,7 @@ def check_method(features: Features, method: str) -> None:
         raise OptionError(f"method cannot be {method!r}; it is one of {', '.join(map(repr, METHODS))}.")
     if is_sparse(features) and method != "sum":
         raise DataError(
-            f"Sparse features cannot be normalised by {method!r} because zeros would become other values and fill the "
+            f"Sparse features cannot be normalized by {method!r} because zeros would become other values and fill the "
             "table; use method='sum', or make the features dense first (sparse=False, or .toarray())."
         )
 
@@ -83,7 +83,7 @@ def ranked_rows(features: Features, offsets: Ints) -> Features:
 
 
 def shift_and_scale(features: Features, offsets: Ints, method: str) -> tuple[Floats, Floats]:
-    """Shift and scale (m, d) of each query and feature: the normalised value is (x - shift) / scale.
+    """Shift and scale (m, d) of each query and feature: the normalized value is (x - shift) / scale.
 
     The scale of a constant feature is infinite, which makes it 0. features: (N, d), grouped as in `offsets` (m + 1,).
     Raises OptionError for an unknown method, DataError for numbers too large to be added up, and for CSR with a method
@@ -142,13 +142,13 @@ def _totals(features: Features, offsets: Ints) -> tuple[Ints, Floats, Ints]:
 
 @atomic
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Normalise each feature within each query; `rankopt.data.normalisation` defines the methods.
+    """Normalize each feature within each query; `rankopt.data.normalization` defines the methods.
 
     method: "sum", "zscore", "minmax" or "rank"; sparse X allows "sum" only.
 
-    With `qid` (N hashables, rows in any order) nothing is learned: every query is normalised by its own documents, in
+    With `qid` (N hashables, rows in any order) nothing is learned: every query is normalized by its own documents, in
     `fit` and in `transform`. Without `qid` all rows are one query: new rows are further documents of it and are
-    normalised by the statistics of `fit`. A fit on several queries therefore needs `qid` in `transform`.
+    normalized by the statistics of `fit`. A fit on several queries therefore needs `qid` in `transform`.
 
     `qid` is requested from metadata routing; a Pipeline needs `sklearn.set_config(enable_metadata_routing=True)`.
     `Pipeline(..., transform_input=["eval_X"])` calls `transform` on the evaluation data with `eval_qid`, which then
@@ -183,7 +183,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any, *, qid: Any = None, eval_qid: Any = None) -> Any:
-        """X (N, d) normalised within queries, in the order of its rows; float32 stays float32."""
+        """X (N, d) normalized within queries, in the order of its rows; float32 stays float32."""
         check_is_fitted(self)
         table = self._read(X, reset=False)
         qid = qid if eval_qid is None else eval_qid
@@ -191,7 +191,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             codes, _ = codes_of_ids(qid, table.shape[0])
             order, offsets, _ = grouped(codes)
             back = np.argsort(order, kind="stable")
-            return normalised_rows(table[order], offsets, self.method)[back]
+            return normalized_rows(table[order], offsets, self.method)[back]
         if self.n_queries_ > 1:
             raise DataError(
                 f"QueryNormalizer cannot transform because it was fitted on {self.n_queries_} queries and `qid` is "
