@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,23 +21,32 @@ from scipy.optimize import linear_sum_assignment
 
 from benchmarks.cases import Run, case, geometric_mean, least, repeated, rounded, table, timed
 from benchmarks.data import data_folder, film_queries, film_ratings, mq2008, ohsumed_fold
-from formulations import first_relevant_ranking, pairwise_ranking, ranking, relevance_ranking, solve_batch
+from formulations import (
+    certify,
+    first_relevant_ranking,
+    pairwise_ranking,
+    ranking,
+    relevance_ranking,
+    solve,
+    solve_batch,
+)
 from formulations.argmax.relevance_layout import RelevanceLayout
 from formulations.argmax.relevance_two_grades import sort_range
 from formulations.bridges.widening import rounded_costs
 from formulations.parallel import at_most
 from formulations.problems.ranking import RankTwoBatch
 from formulations.solvers.exact import ExactArgmax
+from rankopt.constraints import Admissible
 from rankopt.data import Queries, concatenate, read_svmlight
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
-from rankopt.rankers import LargeMarginRanker
+from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
 MEASURES = ("nDCG", "nDCG@10", "P@5", "ERU")
 WEIGHTS = ("linear", "power(0.25)", "power(0.5)", "power(1)", "log")
 POINTS = ("w = 0", "start", "middle", "end")
 COMPILED = ExactArgmax(compiled=True)
-"""As in training; by default small batches compile nothing."""
+"""As in training on larger data; by default small batches use what lies on disk."""
 
 COPIES = 8
 """Of each query of 1,000 documents in the batch: in training thousands of queries share the cost of a call."""
@@ -283,7 +293,72 @@ def generated(run: Run) -> None:
         compiled, plain, theirs = least(9, lambda: calls(COMPILED), lambda: calls(ExactArgmax(compiled=False)), scipys)
     row = table("12 queries of 20 documents a call", "SciPy in a loop by ours")
     row("compiled", f"{theirs / compiled:.2g}")
-    row("nothing compiled (default for small batches)", f"{theirs / plain:.2g}")
+    row("nothing compiled (small batches, nothing on disk)", f"{theirs / plain:.2g}")
+
+
+@case()
+def calls(run: Run) -> None:
+    """What users call: batches next to SciPy, one list solved and certified, long lists under AP.
+
+    Five gains, nDCG@10, power(0.5) and linear(10); SciPy writes its matrices. Milliseconds a call, code on disk."""
+
+    def linear(n: int) -> np.ndarray:
+        return np.maximum(1.0 - np.arange(n) / 10.0, 0.0)
+
+    def power(n: int) -> np.ndarray:
+        return (1.0 + np.arange(n)) ** -0.5
+
+    def milliseconds(*jobs: Callable[[], object]) -> list[float]:
+        for job in jobs:
+            job()
+        return [1e3 * seconds for seconds in least(run.size(5, 1), *jobs)]
+
+    rule, random = parse("nDCG@10"), np.random.default_rng(5)
+
+    def documents(n: int) -> tuple[np.ndarray, np.ndarray]:
+        gain = random.choice(5, size=n, p=(0.52, 0.32, 0.13, 0.02, 0.01)) / 4.0
+        return gain / 100.0 + 0.02 * random.normal(size=n), gain
+
+    row = table("queries × documents", *(f"{name} | SciPy by ours" for name in ("power", "linear")))
+    for n, queries in product(run.size((20, 120, 400, 1000), (20,)), (1, 12, 200)):
+        cells = []
+        for weights in (power, linear):
+            batch = ranking(
+                *documents(n * queries), offsets=np.arange(0, n * queries + 1, n), discount=rule.discount,
+                position_weights=weights,
+            )  # fmt: skip
+            few = min(queries, 12 if n < 400 else 1)
+
+            def scipy(batch: RankTwoBatch = batch, few: int = few) -> None:
+                for query in range(few):
+                    linear_sum_assignment(profits(batch, query), maximize=True)
+
+            own, theirs = milliseconds(lambda b=batch: [solve_batch(b) for _ in range(8)], scipy)
+            cells.append(f"{rounded(own / 8)} | {rounded(theirs * queries / few / (own / 8))}")
+        row(f"{queries} × {n}", *cells)
+    row = table("documents", *(f"{name}, solve | certify" for name in ("power", "linear", "AP")), "argmax, power")
+    for n in run.size((100, 512, 513, 2000, 20_000, 200_000), (100, 2000)):
+        scores, gain = documents(n)
+        stated_problems = [
+            ranking(scores, gain, discount=rule.discount(n), position_weights=weights(n)) for weights in (power, linear)
+        ]
+        cells = []
+        for problem in (*stated_problems, pairwise_ranking(scores, gain > 0.3, "AP")):
+            found = solve(problem)
+            times = milliseconds(lambda p=problem: solve(p), lambda p=problem, found=found: certify(p, found))
+            cells.append(" | ".join(map(rounded, times)))
+        batch = ranking(scores, gain, offsets=[0, n], discount=rule.discount, position_weights=power)
+        row(n, *cells, rounded(milliseconds(lambda b=batch: solve_batch(b))[0]))
+    row = table("documents ranked", "sorted", "one quota", "two that cross", "one and a position")
+    sites = Admissible(10).at_most(2, by="site")
+    rules = (None, sites, sites.at_most(3, by="topic"), sites.at_least(1, documents="new", positions=range(3)))
+    features = random.normal(size=(1000, 5))
+    ranker = RegressionRanker().fit(features, random.integers(0, 3, 1000), qid=np.repeat(np.arange(100), 10))
+    for n in run.size((100, 400, 1000), (100,)):
+        site, topic, new = random.integers(0, 8 + n // 20, n), random.integers(0, 8, n), random.random(n) < 0.1
+        attributes, part = {"site": site, "topic": topic, "new": new}, features[:n]
+        jobs = [partial(ranker.rank, part, k=10, constraints=one, attributes=attributes) for one in rules]
+        row(n, *map(rounded, milliseconds(*jobs)))
 
 
 @case()

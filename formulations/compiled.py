@@ -4,7 +4,8 @@ A kernel is compiled when it is first called, for the types of that call. Each f
 file of its own, named by the content of the source. Files are replaced atomically; a truncated or modified file is
 compiled again. Numba's own cache uses an index and timestamps, which concurrent processes and reinstallations break.
 
-A batch is small if its total work takes less time than compiling a kernel.
+A batch is small if its total work takes less time than compiling a kernel. `Deferral` says when small batches use
+compiled code.
 """
 
 from __future__ import annotations
@@ -268,6 +269,11 @@ class Kernel(Generic[Arguments, Returned]):
             return True
         return CACHE_GAIN * self._spared > PAYS and Kernel.running and self._is_cached
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call compiles nothing: the code was used before, or lies on disk."""
+        return len(self._codes) == len(self.signatures) or self._is_cached
+
     @cached_property
     def _is_cached(self) -> bool:
         """Whether the code was on disk at the first check."""
@@ -325,6 +331,28 @@ class Kernel(Generic[Arguments, Returned]):
             dispatcher.compile(signature)
             dispatcher.disable_compile()
         return dispatcher
+
+
+class Deferral:
+    """Small work that is done without compiled code until that has taken as long as compiling would, or the code lies
+    on disk. Results of both ways may differ in the last bits, so what must not depend on the machine's past, such as
+    training, decides by its data alone (`is_small`)."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+    def ends(self, *kernels: Kernel[Any, Any]) -> bool:
+        """Whether to use these kernels now."""
+        return self.left <= 0.0 or all(kernel.is_ready for kernel in kernels)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count the time of the block."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.left -= time.perf_counter() - began
 
 
 class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -417,5 +445,8 @@ def is_small(offsets: Ints) -> bool:
 
     Evaluate it once for all data that belong together, never for a part: the two implementations may round differently.
     """
+    rows = int(offsets[-1])
+    if rows > ROWS or rows * rows <= PAIRS:  # at once for the calls that take the least time
+        return rows <= ROWS
     lengths = np.diff(offsets)
-    return bool(offsets[-1] <= ROWS and lengths @ lengths <= PAIRS)
+    return bool(lengths @ lengths <= PAIRS)

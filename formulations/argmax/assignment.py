@@ -238,7 +238,9 @@ def _assign_one(scores: Floats, gain: Floats, discount: Floats, position_weights
     k = int(differ[-1]) + 1
     a, c = discount[:k] - discount[-1], position_weights[:k] - position_weights[-1]
     candidates = candidates_of(scores, gain, k, 0)
-    # Documents by positions: scipy solves this orientation in less than half the time of the other.
+    # More documents than positions: SciPy takes positions as rows. A square matrix of documents by positions would be
+    # solved in half the time, but rounding errors would decide between documents of equal score, so training would
+    # depend on the last digits of the data.
     profit = np.outer(scores[candidates], c) - np.outer(gain[candidates], a)
     assigned, position = linear_sum_assignment(profit, maximize=True)
     first, rest = np.empty(k, dtype=np.int64), np.ones(scores.size, dtype=bool)

@@ -7,6 +7,7 @@ to `truncated`; the others go to `remaining_queries`. Each method is compiled wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numba as nb
@@ -31,7 +32,7 @@ from formulations.argmax.layout import (
 )
 from formulations.argmax.order_ideals import CHAINS, best_labels, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import compiled, inlined
+from formulations.compiled import Deferral, compiled, inlined, is_small
 from formulations.parallel import share_ranges
 
 if TYPE_CHECKING:
@@ -52,12 +53,15 @@ EASILY, NEARLY = 3, 128  # gains and documents up to which a merge costs no more
 SHORT, DEEP = 40, 15  # documents up to which an assignment costs less than a search of so many positions
 
 
-def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int) -> tuple[Ints, Floats, Floats, Bytes]:
+def argmax_of(
+    batch: RankTwoBatch, layout: Layout, max_states: int, deferral: Deferral | None = None
+) -> tuple[Ints, Floats, Floats, Bytes]:
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
     max_states: limit on the states of a query, 0 for an automatic limit. Queries that need more are solved by shortest
-    paths (see `assignment`).
+    paths (see `assignment`). deferral: lets methods depend on which code lies on disk.
     """
+    is_deferred = deferral is not None and is_small(batch.offsets)
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
     inputs = (
@@ -74,20 +78,28 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int) -> tuple[Int
     if (ways == CUT).any():
         from formulations.argmax.truncated import prefix_range
 
-        run(prefix_range)
+        if deferral is None or not is_deferred or deferral.ends(prefix_range):
+            run(prefix_range)
         if (ways == CUT).any():
             run(merge_range)
-    left, lengths = ways == OPEN, np.diff(batch.offsets)
-    if left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY:
-        weights = (batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)
-        assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
-    else:
-        from formulations.argmax.remaining_queries import assign_range, split_range
+    left = ways == OPEN
+    if not left.any():
+        return order, value, bound, ways
+    from formulations.argmax.remaining_queries import assign_range, split_range
 
-        if (left & (np.diff(layout.first_chain) > CHAINS)).any():
-            run(split_range)
-        if (ways == OPEN).any():
-            run(assign_range)
+    many = left & (np.diff(layout.first_chain) > CHAINS)
+    needed = (split_range, assign_range) if many.any() else (assign_range,)
+    lengths = np.diff(batch.offsets)
+    few = is_deferred or (left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY)
+    if few and (deferral is None or not deferral.ends(*needed)):
+        weights = (batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)
+        with deferral.counted() if deferral else nullcontext():
+            assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
+        return order, value, bound, ways
+    if many.any():
+        run(split_range)
+    if (ways == OPEN).any():
+        run(assign_range)
     return order, value, bound, ways
 
 

@@ -144,7 +144,10 @@ def significant(weights: Floats, offsets: Ints) -> tuple[Floats, Floats]:
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, SHORTS, SHORTS, INTS))
-def _cones(discount: Floats, position_weights: Floats, offsets: Ints, low: Shorts, high: Shorts, stop: Ints) -> None:
+def fill_cones(
+    discount: Floats, position_weights: Floats, offsets: Ints, low: Shorts, high: Shorts, stop: Ints
+) -> None:
+    """`find_cones` of every query."""
     for q in range(offsets.size - 1):
         rows = slice(offsets[q], offsets[q + 1])
         stop[q] = find_cones(discount[rows], position_weights[rows], low[rows], high[rows])
@@ -183,7 +186,7 @@ class Layout:
         stop = np.empty(lengths.size, dtype=np.int64)
         discount, lost_discount = significant(discount, offsets)
         position_weights, lost_position_weights = significant(position_weights, offsets)
-        _cones(discount, position_weights, offsets, low, high, stop)
+        fill_cones(discount, position_weights, offsets, low, high, stop)
         within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
         first_chain = np.searchsorted(chain_start, offsets)
         return cls(

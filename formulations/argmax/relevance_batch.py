@@ -7,6 +7,8 @@ the bound for problems whose lattice is too large to be explicit.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
@@ -23,7 +25,7 @@ from formulations.argmax.relevance_layout import (
 from formulations.argmax.relevance_numpy import search_lattices
 from formulations.argmax.relevance_two_grades import merge_range, sort_range
 from formulations.arrays import Bytes, Floats, Ints
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, Kernel, compiled
 from formulations.errors import UnsupportedProblemError
 from formulations.parallel import share_ranges
 from formulations.problems.lattice_path import MOST_STATES
@@ -47,6 +49,25 @@ def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Byt
     work.check()
     share_ranges(batch.offsets, RANGE_ROWS, work.all)
     return work.order, OrderValues(work.slope, work.earned, work.value, batch.left)
+
+
+def kernels_for(batch: RelevanceBatch, ways: Bytes) -> list[Kernel[Any, None]]:
+    """The kernels that solve a batch by these methods (m,)."""
+    from formulations.argmax import relevance_two_grades as two
+
+    one_pass: Any = two.first_good_range if batch.map.kind == PAIRWISE else two.first_relevant_range
+    known: dict[int, Any] = {
+        ONE_PASS: one_pass,
+        EACH: two.each_range,
+        TRIANGLE: two.triangle_range,
+        GRID: two.grid_range,
+    }
+    found: list[Any] = [sort_range, merge_range, *(known[way] for way in np.unique(ways).tolist() if way in known)]
+    if batch.earnings.kind != TABLE and ((ways == LATTICE) | (ways == TAIL)).any():
+        from formulations.argmax.relevance_many_grades import counts_range
+
+        found += [counts_range, judge_range]
+    return found
 
 
 def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:

@@ -116,10 +116,11 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
         raise CertificateError(
             f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}"
         )
-    if solution.y is not None and proven(problem, solution.y) is None:
+    own = proven(problem, solution.y)
+    if solution.y is not None and own is None:
         raise CertificateError("the duals must be finite numbers, one per row of this problem")
     slack, sign = problem.rounding_at(solution.x), 1 if problem.is_maximization else -1
-    found = _evidence(problem, solution)
+    found = _evidence(problem, solution, own)
     _check(solution, found, slack, sign)
     if solution.status is Status.OPTIMAL and not sign * (solution.bound - solution.value) <= slack:
         raise CertificateError(f"it is called optimal, with value {solution.value!r} and bound {solution.bound!r}")
@@ -165,11 +166,13 @@ def _exact_evidence(problem: Problem, solution: Solution) -> Evidence:
     return rule(problem, solution.x, None if proven(problem, y) is None else y)
 
 
-def _evidence(problem: Problem, solution: Solution) -> Evidence:
+def _evidence(problem: Problem, solution: Solution, own: float | None) -> Evidence:
+    """own: the bound that the solution's duals prove. Others are recovered from its point if these leave a gap."""
     sign = 1.0 if problem.is_maximization else -1.0
     value: Any = problem.value_lower_bound(solution.x)
-    recovered = problem.recover_dual(solution.x)
-    bounds = [proven(problem, dual) for dual in (solution.y, recovered)]
+    bounds = [own]
+    if own is None or not sign * (own - value) <= problem.rounding_at(solution.x):
+        bounds.append(proven(problem, problem.recover_dual(solution.x)))
     bound = sign * min((sign * bound for bound in bounds if bound is not None), default=np.inf)
     if bound - value > problem.rounding_at(solution.x) and isinstance(problem, RelevanceRanking):
         bound = min(bound, searched_bound(problem))

@@ -32,6 +32,9 @@ def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
     order = np.asarray(x)
     if order.shape != (positions,) or order.dtype.kind not in "iu":
         return False
+    if order.size > 256:
+        inside = order.min() >= 0 and order.max() < documents
+        return bool(inside) and int(np.bincount(order, minlength=documents).max()) == 1
     assigned = set(order.tolist())  # faster than numpy's for the sizes that orders have
     return len(assigned) == positions and min(assigned) >= 0 and max(assigned) < documents
 

@@ -58,7 +58,7 @@ def below(*terms: ArrayLike) -> float:
 def products(left: Floats, right: Floats) -> tuple[Floats, Floats, float]:
     """Terms and digits with Σ left · right = Σ terms + Σ digits, up to the error bound returned third."""
     with np.errstate(all="ignore"):
-        high, low = _product(left, right)
+        high, low = multiplied(left, right)
     return high, low, DROPPED * float(((np.abs(high) < TINY) & (left != 0.0) & (right != 0.0)).sum())
 
 
@@ -83,7 +83,7 @@ def difference(start: Floats, matrix: csr_array, vector: Floats, rest: Floats | 
             rows = np.flatnonzero(lengths > term)
             entry = matrix.indptr[rows] + term
             weight, factor = matrix.data[entry], vector[matrix.indices[entry]]
-            product, digits = _product(weight, factor)
+            product, digits = multiplied(weight, factor)
             high[rows], left = added(high[rows], -product)
             low[rows] += left - digits
             exact[rows] &= (left == 0.0) & (digits == 0.0)
@@ -100,7 +100,8 @@ def weighted(weight: Floats, pair: Pair) -> tuple[list[Floats], float]:
     return [high, high_digits, low, low_digits], off
 
 
-def _product(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+def multiplied(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """The products, and their rounding errors."""
     product = left * right
     (a, b), (c, d) = _halves(left), _halves(right)
     return product, b * d - (((product - a * c) - b * c) - a * d)

@@ -22,6 +22,10 @@ from formulations.problems.program import Program
 if TYPE_CHECKING:
     from typing import Self
 
+    from formulations.problems.ranking_duals import GainLevels
+
+LONG = 4096  # positions of a list from which compiled code sums its value, in pairs of doubles
+
 Weights = Floats | Callable[[int], Floats]
 """Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
 
@@ -156,7 +160,19 @@ class RankTwoAssignment(Memoized, OrderProblem):
     def value(self, x: NDArray[Any]) -> float:
         return float(self.position_weights @ self.scores[x] - self.discount @ self.gain[x])
 
+    @memoized
+    def _levels(self) -> GainLevels | None:
+        from formulations.problems.ranking_duals import GainLevels
+
+        return GainLevels.of_long_list(self.scores, self.gain, self.discount, self.position_weights)
+
     def value_lower_bound(self, x: NDArray[Any]) -> float:
+        if self.positions > LONG:
+            from formulations.problems.ranking_duals import judged
+
+            ends, rows = np.array([0, self.positions]), np.arange(self.positions)
+            data = (self.scores[x], self.gain[x], self.discount, self.position_weights, ends, rows)
+            return float(judged(*data, np.zeros(1), True)[0][0])
         terms, digits, off = products(self.position_weights, self.scores[x])
         less, less_digits, less_off = products(-self.discount, self.gain[x])
         return below(terms, digits, less, less_digits, -(off + less_off))
@@ -165,7 +181,8 @@ class RankTwoAssignment(Memoized, OrderProblem):
         from formulations.problems.ranking_duals import bound_of_prices
 
         prices = np.ascontiguousarray(self.document_dual(y))
-        return float(bound_of_prices(self.scores, self.gain, self.discount, self.position_weights, prices))
+        one = (self.scores, self.gain, self.discount, self.position_weights)
+        return float(bound_of_prices(*one, prices, self._levels()))
 
     def active_dual(self, y: Floats) -> Floats:
         return self.document_dual(y)
@@ -174,7 +191,8 @@ class RankTwoAssignment(Memoized, OrderProblem):
         from formulations.problems.ranking_duals import prices_of
 
         self.check_point(x)
-        return prices_of(self.scores, self.gain, self.discount, self.position_weights, np.asarray(x, dtype=np.int64))
+        one = (self.scores, self.gain, self.discount, self.position_weights)
+        return prices_of(*one, np.asarray(x, dtype=np.int64), self._levels())
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return self.assignment().named_primal(x)

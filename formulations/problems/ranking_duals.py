@@ -2,26 +2,36 @@
 
 Document i is at position i; documents beyond the last position are unplaced. Kernels compute them, or exact sums for
 small batches.
+
+Long lists of few gains need no pass over all pairs. Documents of one gain b are lines c s_j - (v_j + a b) in c, and an
+optimal order holds them by falling scores. So the best of them for a position is at the line's place on an upper
+envelope, found by halving (c falls with the position); and duals that hold between each position and the neighbors of
+each gain, the last before it and the first after it, hold everywhere: between neighbors of one gain they give
+c_q (s_x - s_y) <= v_x - v_y <= c_p (s_x - s_y) for x at p, y at q > p, so v - c s falls and then rises along the gain.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
-from math import fsum
+from typing import Any
 
 import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, compiled, inlined, is_small
+from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, Deferral, compiled, inlined, is_small
 from formulations.parallel import share_ranges
-from formulations.problems.directed_rounding import above, below, products
+from formulations.problems.directed_rounding import above, added, below, multiplied, products
 
 EPSILON = 2.0**-52
 
 PASSES = 4  # typical number of passes over all pairs of position and document
 
 SPLIT = 2.0**27 + 1.0
+
+MOST_PASSES = 256  # over the positions of a long list, for duals that need not be the least ones
+HALVINGS = 128  # more than there are bits in a number of positions
 
 TINY, DROPPED = 2.0**-900, 2.0**-1040
 """Below TINY a product drops digits that no double holds; DROPPED is more than they are worth."""
@@ -115,6 +125,67 @@ def _above(high: float, low: float, off: float) -> float:
     return float(np.nextafter(near, np.inf) if digits > 0.0 else near)
 
 
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS))
+def settle_levels(
+    scores: Floats, worth: Floats, held: Ints, first: Ints, discount: Floats, position_weights: Floats, prices: Floats
+) -> None:
+    """The duals of `settle_prices`, up to its noise, where all documents are placed and those of a gain by falling
+    scores. held[first[h] : first[h + 1]]: the positions of gain worth[h], from the top."""
+    positions, levels = scores.size, worth.size
+    noise = 4.0 * EPSILON * (_tallest(position_weights) * _tallest(scores) + _tallest(discount) * _tallest(worth))
+    waits, level, after = np.ones(positions, np.bool_), np.empty(positions, np.int64), np.empty(levels, np.int64)
+    for h in range(levels):
+        for at in range(first[h], first[h + 1]):
+            level[held[at]] = h
+    for j in range(positions):
+        prices[j] = 0.0
+    for count in range(MOST_PASSES):
+        looked, down = False, count % 2 == 1
+        for h in range(levels):  # the first document of each gain after position i
+            after[h] = first[h] if down else first[h + 1]
+        for step in range(positions):
+            i = step if down else positions - 1 - step
+            own = level[i]
+            if down:
+                after[own] += 1
+            if waits[i]:
+                looked, waits[i] = True, False
+                c, a = position_weights[i], discount[i]
+                base = prices[i] - (c * scores[i] - a * worth[own])
+                for h in range(levels):
+                    at = after[h]
+                    for _side in range(2):
+                        if first[h] <= at < first[h + 1]:
+                            j = held[at]
+                            raised = base + (c * scores[j] - a * worth[h])
+                            if raised > prices[j] + noise:
+                                prices[j], waits[j] = raised, True
+                        at -= 2 if h == own else 1
+            if not down:
+                after[own] -= 1
+        if not looked:
+            break
+
+
+@inlined
+def _total_above(prices: Any, best: Any, rest: Any, off: float, size: float) -> float:
+    """Σ prices + Σ (best + rest), rounded up. off: the error of the latter; size: a bound on what best consists of."""
+    high, low, exact = 0.0, 0.0, True
+    for price in prices:
+        high, digits = _sum(high, price)
+        low += digits
+        size += abs(price)
+        exact &= digits == 0.0
+    for i in range(len(best)):
+        high, digits = _sum(high, best[i])
+        low += digits + rest[i]
+        exact &= digits == 0.0 and rest[i] == 0.0
+    if not exact:
+        terms = 4.0 * (len(best) + len(prices) + 8.0) * EPSILON
+        off += terms * terms * size
+    return _above(high, low, 2.0 * off)
+
+
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
 def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
     """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up.
@@ -122,17 +193,17 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: F
     Documents near the maximum of a position are evaluated again in pairs of doubles.
     """
     tallest = _tallest(scores), _tallest(gain), _tallest(prices)
-    count = scores.size
+    count, positions = scores.size, position_weights.size
     lanes, row, most8 = count - count % 8, np.empty(count), np.empty(8)
-    high, low, size, off = 0.0, 0.0, 0.0, 0.0
-    exact = True
-    for j in range(scores.size):
-        high, digits = _sum(high, prices[j])
-        low += digits
-        size += abs(prices[j])
-        exact &= digits == 0.0
-    for i in range(position_weights.size):
+    best, rest, off, size, lacks = np.empty(positions), np.empty(positions), 0.0, 0.0, 0.0
+    for i in range(positions):
         c, a = position_weights[i], discount[i]
+        reach = abs(c) * tallest[0] + abs(a) * tallest[1] + tallest[2]
+        size += reach
+        if i > 0 and c == position_weights[i - 1] and a == discount[i - 1]:
+            best[i], rest[i] = best[i - 1], rest[i - 1]
+            off += lacks
+            continue
         for j in range(count):
             row[j] = c * scores[j] - a * gain[j] - prices[j]
         for k in range(8):
@@ -145,24 +216,74 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: F
             most = max(most, most8[k])
         for j in range(lanes, count):
             most = max(most, row[j])
-        reach = abs(c) * tallest[0] + abs(a) * tallest[1] + tallest[2]
         floor = most - 8.0 * EPSILON * reach
-        best, rest, lacks = -np.inf, 0.0, 0.0
+        best[i], rest[i], lacks, last = -np.inf, 0.0, 0.0, -1
         for j in range(count):
             if row[j] >= floor:
+                if last >= 0 and scores[j] == scores[last] and gain[j] == gain[last] and prices[j] == prices[last]:
+                    continue  # many documents are equal where training starts at w = 0
+                last = j
                 here, digits, lack = _profit(c, scores[j], a, gain[j], prices[j])
                 lacks = max(lacks, lack)
-                if here > best or (here == best and digits > rest):
-                    best, rest = here, digits
-        high, digits = _sum(high, best)
-        low += digits + rest
-        size += reach
+                if here > best[i] or (here == best[i] and digits > rest[i]):
+                    best[i], rest[i] = here, digits
         off += lacks
-        exact &= digits == 0.0 and rest == 0.0
-    if not exact:
-        terms = 4.0 * (position_weights.size + scores.size + 8.0) * EPSILON
-        off += terms * terms * size
-    return _above(high, low, 2.0 * off)
+    return _total_above(prices, best, rest, off, size)
+
+
+@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
+def bound_of_levels(
+    scores: Floats, worth: Floats, first: Ints, discount: Floats, position_weights: Floats, prices: Floats
+) -> float:
+    """`bound_by` for documents first[h] : first[h + 1] of gain worth[h], by falling scores.
+
+    The larger c, the higher the score of the best document: the best of the middle position limits both halves.
+    Comparisons in pairs of doubles are off by `lack`, on each of the levels of halving.
+    """
+    tallest = _tallest(scores), _tallest(worth), _tallest(prices)
+    positions = position_weights.size
+    best, rest, lacks, size = np.full(positions, -np.inf), np.zeros(positions), 0.0, 0.0
+    turns, count = np.empty(positions, np.int64), 0  # positions of other weights than the one before
+    for i in range(positions):
+        if i == 0 or position_weights[i] != position_weights[i - 1] or discount[i] != discount[i - 1]:
+            turns[count] = i
+            count += 1
+    waiting = np.empty((HALVINGS, 4), np.int64)
+    for h in range(worth.size):
+        waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = 0, count, first[h], first[h + 1] - 1
+        parts = 1
+        while parts:
+            parts -= 1
+            begin, end, top, bottom = waiting[parts, 0], waiting[parts, 1], waiting[parts, 2], waiting[parts, 3]
+            middle = (begin + end) // 2
+            i = turns[middle]
+            c, a = position_weights[i], discount[i]
+            most = -np.inf
+            for j in range(top, bottom + 1):
+                most = max(most, c * scores[j] - a * worth[h] - prices[j])
+            floor = most - 8.0 * EPSILON * (abs(c) * tallest[0] + abs(a) * tallest[1] + tallest[2])
+            chosen, most, digits = top, -np.inf, 0.0
+            for j in range(top, bottom + 1):
+                if c * scores[j] - a * worth[h] - prices[j] >= floor:
+                    here, low, lack = _profit(c, scores[j], a, worth[h], prices[j])
+                    lacks = max(lacks, lack)
+                    if here > most or (here == most and low > digits):
+                        chosen, most, digits = j, here, low
+            if most > best[i] or (most == best[i] and digits > rest[i]):
+                best[i], rest[i] = most, digits
+            if begin < middle:
+                waiting[parts, 0], waiting[parts, 1], waiting[parts, 2], waiting[parts, 3] = begin, middle, top, chosen
+                parts += 1
+            if middle + 1 < end:
+                waiting[parts, 0], waiting[parts, 1] = middle + 1, end
+                waiting[parts, 2], waiting[parts, 3] = chosen, bottom
+                parts += 1
+    at = 0
+    for i in range(positions):
+        at = i if best[i] > -np.inf else at
+        best[i], rest[i] = best[at], rest[at]
+        size += abs(position_weights[i]) * tallest[0] + abs(discount[i]) * tallest[1] + tallest[2]
+    return _total_above(prices, best, rest, 2.0 * HALVINGS * positions * lacks, size)
 
 
 @compiled(
@@ -254,8 +375,10 @@ def prove_range(
     bound: Floats,
 ) -> None:
     """bound[q]: the dual bound of query q with documents order[offsets[q] : offsets[q + 1]], rounded up, for
-    begin <= q < end."""
+    begin <= q < end with an infinite one."""
     for q in range(begin, end):
+        if bound[q] < np.inf:
+            continue
         low, high = offsets[q], offsets[q + 1]
         s, b, prices = np.empty(high - low), np.empty(high - low), np.empty(high - low)
         for i in range(high - low):
@@ -286,13 +409,70 @@ def settle_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_wei
     return prices
 
 
-def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints) -> Floats:
-    """The duals of `settle_prices`, one per document in input order, for the document at each position."""
+def weighted_positions(discount: Floats, position_weights: Floats) -> int:
+    """The number of positions, at least one, up to the last whose weights are not zero: the rest need no duals."""
+    weighted = np.flatnonzero((discount != 0.0) | (position_weights != 0.0))
+    return int(weighted[-1]) + 1 if weighted.size else 1
+
+
+@dataclass(frozen=True, eq=False)
+class GainLevels:
+    """The gains of a long list of few; its documents by gain and falling score; where each gain begins in these."""
+
+    worth: Floats
+    documents: Ints
+    first: Ints
+
+    @classmethod
+    def of_long_list(
+        cls, scores: Floats, gain: Floats, discount: Floats, position_weights: Floats
+    ) -> GainLevels | None:
+        """None for shorter lists, few positions and many gains."""
+        positions = weighted_positions(discount, position_weights)
+        if scores.size * positions <= PAIRS or positions < LONG:
+            return None
+        worth, level = np.unique(gain, return_inverse=True)
+        if worth.size * LONG > scores.size:
+            return None
+        documents = np.lexsort((-scores, level))
+        return cls(worth, documents, np.searchsorted(level[documents], np.arange(worth.size + 1)))
+
+    def prices(self, scores: Floats, discount: Floats, position_weights: Floats, order: Ints) -> Floats:
+        """Duals for the document at each position, and 0 for the others."""
+        position = np.full(scores.size, -1)
+        position[order] = np.arange(order.size)
+        ranked = position[self.documents] >= 0
+        documents = self.documents[ranked]
+        first = np.append(0, np.cumsum(ranked))[self.first]
+        held = position[documents]  # the positions of each gain, from the top; its documents by falling score
+        for begin, end in pairwise(first.tolist()):
+            held[begin:end].sort()
+        rows, settled, prices = np.empty(order.size, np.int64), np.empty(order.size), np.zeros(scores.size)
+        rows[held] = documents
+        settle_levels(scores[rows], self.worth, held, first, discount, position_weights, settled)
+        prices[rows] = settled
+        return prices
+
+
+def prices_of(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    position_weights: Floats,
+    order: Ints,
+    levels: GainLevels | None = None,
+) -> Floats:
+    """Duals, one per document in input order, for the document at each position: those of `settle_prices`, or for a
+    long list of few gains of `settle_levels`; 0 at positions without weight."""
+    last, prices = weighted_positions(discount, position_weights), np.zeros(scores.size)
+    order, discount, position_weights = order[:last], discount[:last], position_weights[:last]
+    if levels is not None:
+        return levels.prices(scores, discount, position_weights, order)
     idle = np.ones(scores.size, dtype=bool)
     idle[order] = False
-    rows, prices = np.append(order, np.flatnonzero(idle)), np.empty(scores.size)
+    rows = np.append(order, np.flatnonzero(idle))
     one = (scores[rows], gain[rows], discount, position_weights)
-    if settle_prices.pays(PASSES * discount.size * (5000 + 3 * scores.size)):
+    if settle_prices.is_ready or settle_prices.pays(PASSES * last * (5000 + 3 * scores.size)):
         settled = np.empty(scores.size)
         settle_prices(*one, settled)
     else:
@@ -303,53 +483,86 @@ def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: 
 
 JUDGED_ROWS, PROVED_ROWS = 1 << 14, 1 << 11  # rows of the queries that a thread judges, and proves, at a time
 
-
-def bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
-    """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up."""
-    way = _bound_of_prices if scores.size * position_weights.size <= PAIRS else bound_by
-    return float(way(scores, gain, discount, position_weights, prices))
+LONG = 32  # documents a gain, and positions, from which a list of more than `PAIRS` pairs is long
 
 
-def _bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
-    profit = np.outer(position_weights, scores) - np.outer(discount, gain) - prices
-    reach = (
-        np.abs(position_weights) * np.abs(scores).max() + np.abs(discount) * np.abs(gain).max() + np.abs(prices).max()
-    )
-    # In doubles each of these may be the maximum of its position; an exact sum decides.
+def bound_of_prices(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    position_weights: Floats,
+    prices: Floats,
+    levels: GainLevels | None = None,
+) -> float:
+    """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up. levels: of a long list of few gains."""
+    positions = discount.size
+    if levels is not None:
+        rows = levels.documents
+        return float(
+            bound_of_levels(scores[rows], levels.worth, levels.first, discount, position_weights, prices[rows])
+        )
+    one = (scores, gain, discount, position_weights, prices)
+    pays = scores.size * positions > PAIRS or bound_by.is_ready
+    pays = pays or bound_by.pays(20.0 * scores.size * positions + 2000.0 * scores.size)
+    return float(bound_by(*one) if pays else bound_in_numpy(*one))
+
+
+def bound_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
+    """The bound of `bound_by`, bit-identical."""
+    new = np.append(True, (np.diff(position_weights) != 0.0) | (np.diff(discount) != 0.0))
+    c, a = position_weights[new], discount[new]
+    profit = np.outer(c, scores) - np.outer(a, gain) - prices
+    reach = np.abs(c) * np.abs(scores).max() + np.abs(a) * np.abs(gain).max() + np.abs(prices).max()
+    # In doubles each of these may be the maximum of its position; pairs of doubles decide.
     at, document = np.nonzero(profit >= (profit.max(axis=1) - 8.0 * EPSILON * reach)[:, None])
-    up, up_digits, lost = products(position_weights[at], scores[document])
-    down, down_digits, lost_too = products(discount[at], gain[document])
-    terms = np.stack([up, up_digits, -down, -down_digits, -prices[document]])
-    sums = [fsum(column) for column in terms.T.tolist()]
-    best: dict[int, int] = {}
-    for column, i in enumerate(at.tolist()):
-        known = best.setdefault(i, column)
-        if sums[column] > sums[known] or (sums[column] == sums[known] and _exceeds(terms[:, column], terms[:, known])):
-            best[i] = column
-    return above(prices, terms[:, list(best.values())], 2.0 * (lost + lost_too))
+    high, low, off = _profits(c[at], scores[document], a[at], gain[document], prices[document])
+    starts = np.searchsorted(at, np.arange(c.size))
+    best = np.maximum.reduceat(high, starts)
+    rest = np.maximum.reduceat(np.where(high == best[at], low, -np.inf), starts)
+    lacks, own = np.maximum.reduceat(off, starts), np.cumsum(new) - 1
+    error, size = float(np.cumsum(lacks[own])[-1]), float(np.cumsum(reach[own])[-1])  # in order, as in the kernel
+    return float(_total_above(prices.tolist(), best[own].tolist(), rest[own].tolist(), error, size))
 
 
-def _exceeds(left: Floats, right: Floats) -> bool:
-    """Whether the exact sum of the left terms is above that of the right ones."""
-    return not np.array_equal(left, right) and fsum([*left.tolist(), *(-right).tolist()]) > 0.0
+def _profits(c: Floats, s: Floats, a: Floats, b: Floats, v: Floats) -> tuple[Floats, Floats, Floats]:
+    """`_profit`, elementwise."""
+    with np.errstate(all="ignore"):
+        (up, up_digits), (down, down_digits) = multiplied(c, s), multiplied(a, b)
+    part, digits = added(up, -down)
+    high, more = added(part, -v)
+    low = (digits + more) + (up_digits - down_digits)
+    rounded = (digits != 0.0) | (more != 0.0) | (up_digits != 0.0) | (down_digits != 0.0)
+    tiny = ((np.abs(up) < TINY) & (c != 0.0) & (s != 0.0)) | ((np.abs(down) < TINY) & (a != 0.0) & (b != 0.0))
+    off = np.where(rounded, EPSILON * EPSILON * (np.abs(up) + np.abs(down) + np.abs(v)), 0.0)
+    high, low = added(high, low)
+    return high, low, off + np.where(tiny, DROPPED, 0.0)
 
 
 def bounds_of_orders(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, order: Ints
 ) -> Floats:
     """The dual bound of each query q with documents order[offsets[q] : offsets[q + 1]], rounded up."""
-    bound = np.empty(offsets.size - 1)
-    inputs = (scores, gain, discount, position_weights, offsets, order)
-    if not is_small(offsets):
-        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*inputs, begin, end, bound))
-        return bound
+    bound = np.full(offsets.size - 1, np.inf)
+    compiles = not is_small(offsets) or prove_range.is_ready
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
+        last = low + weighted_positions(discount[low:high], position_weights[low:high])
+        one = (scores[low:high], gain[low:high], discount[low:last], position_weights[low:last])
+        if compiles:
+            levels = GainLevels.of_long_list(*one)
+            if levels is not None:
+                prices = prices_of(*one, order[low:last], levels)
+                bound[q] = bound_of_prices(*one, prices, levels)
+            continue
         rows = low + order[low:high]
-        weighted = np.flatnonzero((position_weights[low:high] != 0.0) | (discount[low:high] != 0.0))
-        last = low + (int(weighted[-1]) + 1 if weighted.size else 1)
-        one = (scores[rows], gain[rows], discount[low:last], position_weights[low:last])
-        bound[q] = _bound_of_prices(*one, settle_in_numpy(*one))
+        one = (scores[rows], gain[rows], *one[2:])
+        bound[q] = bound_in_numpy(*one, settle_in_numpy(*one))
+    if compiles:
+        inputs = (scores, gain, discount, position_weights, offsets, order)
+        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*inputs, begin, end, bound))
     return bound
+
+
+JUDGING = Deferral(1.0)  # seconds that compiling `judge_range` takes, about
 
 
 def judged(
@@ -363,22 +576,41 @@ def judged(
     compiled: bool | None = None,
 ) -> tuple[Floats, Floats]:
     """As `judge_range`, for all queries: the value of the orders, rounded down, and an upper bound with the error that
-    the search `left`, rounded up. compiled: whether kernels are used; None means `is_small` decides."""
+    the search `left`, rounded up. compiled: whether kernels are used; None: for batches that are not small, and as
+    `JUDGING` says."""
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
     inputs = (scores, gain, discount, position_weights, offsets, order)
-    if not is_small(offsets) if compiled is None else compiled:
+    if compiled is None:
+        compiled = not is_small(offsets) or JUDGING.ends(judge_range)
+    if compiled:
         share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*inputs, begin, end, left, value, bound))
         return value, bound
-    for q, (low, high) in enumerate(pairwise(offsets.tolist())):
-        rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]
-        s, b = scores[rows], gain[rows]
-        up, up_digits, lost = products(c, s)
-        down, down_digits, lost_too = products(a, b)
-        terms, off = (up, up_digits, -down, -down_digits), 2.0 * (lost + lost_too)
-        size = float((np.abs(up) + np.abs(down)).sum())
-        weight_c = float((np.abs(c) - min(c[-1], 0.0)).sum())
-        weight_a = float((np.abs(a) - min(a[-1], 0.0)).sum())
-        share = EPSILON * (8.0 + 2.0 * rows.size)
-        noise = share * (weight_c * np.abs(s).max() + weight_a * np.abs(b).max()) + max(left[q] - share * size, 0.0)
-        value[q], bound[q] = below(*terms, -off), above(*terms, off, noise)
+    with JUDGING.counted():
+        for q in range(len(value)):
+            value[q], bound[q] = _judged_one(*inputs, q, float(left[q]))
     return value, bound
+
+
+def _judged_one(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    position_weights: Floats,
+    offsets: Ints,
+    order: Ints,
+    query: int,
+    left: float,
+) -> tuple[float, float]:
+    """Value and bound of one query by exact sums."""
+    low, high = offsets[query : query + 2].tolist()
+    rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]
+    s, b = scores[rows], gain[rows]
+    up, up_digits, lost = products(c, s)
+    down, down_digits, lost_too = products(a, b)
+    terms, off = (up, up_digits, -down, -down_digits), 2.0 * (lost + lost_too)
+    size = float((np.abs(up) + np.abs(down)).sum())
+    weight_c = float((np.abs(c) - min(c[-1], 0.0)).sum())
+    weight_a = float((np.abs(a) - min(a[-1], 0.0)).sum())
+    share = EPSILON * (8.0 + 2.0 * rows.size)
+    noise = share * (weight_c * np.abs(s).max() + weight_a * np.abs(b).max()) + max(left - share * size, 0.0)
+    return below(*terms, -off), above(*terms, off, noise)

@@ -55,6 +55,8 @@ def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Flo
     return float(np.nextafter(most.sum() - earned.sum() + off, np.inf))
 
 
+FEW_STATES = 1 << 16  # states of a lattice whose potentials are computed where the bound without them is as good
+
 EXACT_DOCUMENTS = 400  # longest query whose value is rounded once, from rational numbers: a few milliseconds
 
 
@@ -68,7 +70,8 @@ class RelevanceRanking(Memoized, OrderProblem):
     the problem is a longest path in the lattice of chain counts.
 
     scores, grade: (n,). A point x is the order, the document at each position. A dual y has one potential per state of
-    the lattice, as in `LatticePath`, or is empty, for the bound without a lattice.
+    the lattice, as in `LatticePath`, or is empty, for the bound without a lattice. Lists that are longer still have the
+    bound of the search (`searched_bound`).
     """
 
     scores: Floats
@@ -177,7 +180,12 @@ class RelevanceRanking(Memoized, OrderProblem):
         return replace(solution, bound=bound, status=status)
 
     def recover_dual(self, x: NDArray[Any]) -> Floats | None:
-        if self.chains.states <= MOST_STATES:
+        states = self.chains.states
+        if states > MOST_STATES:
+            layout = load("formulations.argmax.relevance_layout:layout_of")(self.alone())
+            if layout.hidden(self.alone(), layout.algorithm)[0] <= self.rounding:
+                return None  # the bound of the search proves the optimum, in a few sorts
+        elif states <= FEW_STATES or self._relaxation_bound - self.value(x) > self.rounding:
             return self.lattice().recover_dual(x)
         return np.zeros(0) if np.isfinite(self._relaxation_bound) else None
 

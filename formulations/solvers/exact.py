@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.argmax.assignment import assign_queries, candidates_of
 from formulations.arrays import Floats, Ints
-from formulations.compiled import is_small
+from formulations.compiled import Deferral, is_small
 from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticePath
 from formulations.problems.problem import Solution
@@ -21,6 +21,8 @@ from formulations.solvers.solver import Solver, SolverResult
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
 
+DEFERRAL = Deferral(9.0)  # seconds that compiling the argmax takes, about
+
 
 @dataclass(frozen=True)
 class ExactArgmax(Solver):
@@ -29,10 +31,12 @@ class ExactArgmax(Solver):
     Weights that are negligible against the largest are omitted from the search; the bound includes their possible
     effect.
 
-    compiled: whether to use compiled code; otherwise small batches are assignments for SciPy. None decides by
-    `is_small` of the batch (of pattern rankings, by the states of their lattices); code that splits a batch decides
-    once, for the full batch. max_states: the limit of the dynamic program per query, by default where an assignment
-    becomes cheaper; a larger query is solved as an assignment, by shortest paths from a good order.
+    compiled: whether to use compiled code; otherwise small batches are assignments for SciPy. None: for small batches
+    (`is_small`; of pattern rankings also by the states of their lattices) if it lies on disk, or once this process has
+    spent as long without it as compiling takes; last bits, and orders among exact ties, may then depend on that.
+    Training decides by its data alone, once for the full batch (`for_batch`). max_states: the limit of the dynamic
+    program per query, by default where an assignment becomes cheaper; a larger query is solved as an assignment, by
+    shortest paths from a good order.
     """
 
     max_states: int | None = None
@@ -62,10 +66,22 @@ class ExactArgmax(Solver):
         return SolverResult(order, message=way, details={"way": way})
 
     def for_batch(self, offsets: Ints) -> ExactArgmax:
-        """The same for a batch of these queries and for any part of it."""
+        """The same for a batch of these queries and for any part of it, by the data alone."""
         if self.compiled is not None:
             return self
         return replace(self, compiled=self.max_states is not None or not is_small(offsets))
+
+    def for_data(self, batch: RankTwoBatch | RelevanceBatch) -> ExactArgmax:
+        """The same for this batch, by its data alone."""
+        return self if self.compiled is not None else replace(self, compiled=self._is_large(batch))
+
+    def _is_large(self, batch: RankTwoBatch | RelevanceBatch) -> bool:
+        """Whether compiled code is used in any case."""
+        if isinstance(batch, RankTwoBatch):
+            return self.max_states is not None or not is_small(batch.offsets)
+        from formulations.argmax.relevance_layout import layout_of
+
+        return self.max_states is not None or not layout_of(batch).is_small(batch)
 
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
@@ -75,22 +91,25 @@ class ExactArgmax(Solver):
         """All queries at once, on all threads; the method is reported for each."""
         if isinstance(batch, RelevanceBatch):
             return self._solve_patterns(batch)
-        from formulations.argmax.layout import WAYS
+        from formulations.argmax.batch import argmax_of, merge_range
+        from formulations.argmax.layout import WAYS, Layout, fill_cones
 
-        if not self.for_batch(batch.offsets).compiled:
+        compiled, deferral = self.compiled, DEFERRAL if self.compiled is None else None
+        if compiled is None:
+            compiled = self._is_large(batch) or DEFERRAL.ends(merge_range, fill_cones)
+        if not compiled:
             count = len(batch)
             found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
             weights = (batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets)
-            assign_queries(*weights, np.arange(count), *found)
+            with DEFERRAL.counted():
+                assign_queries(*weights, np.arange(count), *found)
             return BatchSolution(batch, *found, WAYS, self.spec)
-
-        from formulations.argmax.batch import argmax_of
-        from formulations.argmax.layout import Layout
 
         layout = batch.cached(
             "layout", lambda: Layout.from_arrays(batch.gain, batch.discount, batch.position_weights, batch.offsets)
         )
-        order, value, bound, ways = argmax_of(batch, layout, 0 if self.max_states is None else max(self.max_states, 2))
+        limit = 0 if self.max_states is None else max(self.max_states, 2)
+        order, value, bound, ways = argmax_of(batch, layout, limit, deferral)
         if layout.lost_discount.any() or layout.lost_position_weights.any():
             value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
@@ -101,12 +120,15 @@ class ExactArgmax(Solver):
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:
-            compiled = self.max_states is not None or not layout.is_small(batch)
+            from formulations.argmax.relevance_batch import kernels_for
+
+            compiled = self._is_large(batch) or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
         if not compiled:
             from formulations.argmax.relevance_numpy import search_small
 
-            order, ways = search_small(batch, layout)
-            values = batch.judged(order)
+            with DEFERRAL.counted():
+                order, ways = search_small(batch, layout)
+                values = batch.judged(order)
         else:
             from formulations.argmax.relevance_batch import argmax_of_patterns
 
@@ -131,8 +153,9 @@ def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
     spare = problem.documents - problem.positions
     if spare and min(problem.discount[-1], problem.position_weights[-1]) < 0:
         return None
-    discount, decay = (np.pad(weights, (0, spare)) for weights in (problem.discount, problem.position_weights))
-    return RankTwoBatch(problem.scores, problem.gain, discount, decay, np.array([0, problem.documents]))
+    weights = np.zeros((2, problem.documents))
+    weights[:, : problem.positions] = problem.discount, problem.position_weights
+    return RankTwoBatch(problem.scores, problem.gain, weights[0], weights[1], np.array([0, problem.documents]))
 
 
 def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:

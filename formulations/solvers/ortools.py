@@ -9,19 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from formulations.arrays import check_type
-from formulations.bridges.widening import rounded_costs
+from formulations.bridges.widening import assignment_to_flow, rounded_costs
 from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.assignment import Assignment
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.solver import Solver, SolverResult
 
+WIDE = 1.2  # documents per position from which an assignment is faster as a flow
+
 
 @dataclass(frozen=True)
 class OrTools(Solver):
     """`SimpleLinearSumAssignment` for assignments, `SimpleMinCostFlow` for flows; costs are rounded to 64 bits.
 
-    flow: solve assignments as flows too ("ortools:flow").
+    Assignments of more documents than positions are solved as flows, which is faster than padding them to a square.
+    flow: solve all assignments as flows ("ortools:flow").
     """
 
     flow: bool = False
@@ -52,8 +55,13 @@ class OrTools(Solver):
 
 
 def _assigned(problem: Assignment) -> SolverResult:
-    """Rows of zeros pad the matrix to a square."""
+    """Rows of zeros pad the matrix to a square, unless it is much wider than high."""
     k, n = problem.positions, problem.documents
+    if n > WIDE * k:
+        flow, back = assignment_to_flow(problem)
+        found = _routed(flow)
+        order, prices = back(found.x, None)
+        return SolverResult(order, prices, message=f"{found.message}, as a flow", details=found.details)
     rows, columns = problem.cells
     costs = rounded_costs(-problem.gains[rows, columns], k, n, shift=True)
     spare = n - k

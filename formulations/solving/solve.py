@@ -14,7 +14,7 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, Ints, check_positive, check_type
+from formulations.arrays import Floats, Ints, check_positive, check_type, numbers
 from formulations.bridges import Chain, crossings
 from formulations.bridges.crossover import Back
 from formulations.errors import (
@@ -383,7 +383,7 @@ def solve_many(
     own = {field.name for field in fields(cast(Any, problem))}
     objective = next((name for name in OBJECTIVES if name in own), "objective")
     parts = {objective: objectives, "row_lower": row_lower, "row_upper": row_upper}
-    varied = {name: np.asarray(values) for name, values in parts.items() if values is not None}
+    varied = {name: numbers(name, values) for name, values in parts.items() if values is not None}
     missing = sorted(varied.keys() - own)
     if missing or not varied:
         what = f"has no {missing[0] or 'objective'!r}" if missing else "has nothing to vary"
@@ -449,7 +449,7 @@ def solve_batch(
     if isinstance(chosen, ExactArgmax):
         answer = chosen.solve_batch(batch)
         if directed_rounding and isinstance(batch, RankTwoBatch):
-            answer = answer.outward(chosen.for_batch(batch.offsets).compiled)
+            answer = answer.outward(chosen.compiled)
         elif directed_rounding:
             answer = answer.outward()
     elif isinstance(chosen, BatchSolver) and form in getattr(chosen, "accepts", (RankTwoAssignment,)):

@@ -14,6 +14,7 @@ from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
+from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import SolverResult
 from formulations.solving.solve import solve, solve_batch
 from rankopt.experiments.traces import ProblemTrace, RecordedProblem
@@ -67,7 +68,7 @@ class Recorder:
     def solve_batch(self, batch: RelevanceBatch) -> RelevanceSolution: ...
     def solve_batch(self, batch: RankTwoBatch | RelevanceBatch) -> BatchSolution | RelevanceSolution:
         self.log.keep(batch)
-        return solve_batch(batch)
+        return solve_batch(batch, ExactArgmax().for_data(batch))  # as in training
 
 
 def argmax_trace(log: Log, count: int, seed: int, label: str = "argmax") -> ProblemTrace:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -17,10 +18,9 @@ from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
-from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers import get_solver
 from formulations.solvers.solver import Solver
-from formulations.solving.solve import solve
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 from rankopt.constraints.admissible import Admissible, sets_of_queries
 from rankopt.constraints.specs import GroupCapacities
 from rankopt.data.canonical_order import Arrangement, fingerprints, labels
@@ -105,7 +105,7 @@ class Deployment:
                 f"documents cannot be ranked by scores of shape {np.shape(scores)} because there are "
                 f"{self.offsets[-1]}; give one score a document."
             )
-        found = []
+        found, stated = [], self._stated(scores)
         for q, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
             own = scores[start:stop]
             if self.sets is None:
@@ -116,13 +116,26 @@ class Deployment:
                 continue
             known, one = self.order[start:stop], self.sets[q]
             own = own[known]
-            if isinstance(one, GroupCapacities):
-                shown = one.order(own)
-            else:
-                profit = np.outer(self.weights(one.positions, own.size), own)
-                shown = solve(constrained_ranking(profit, one), self.solver).order
+            shown = one.order(own) if isinstance(one, GroupCapacities) else stated[q]
             found.append(known[_in_order(shown, own, self.kinds[start:stop][known])])
         return found
+
+    def _stated(self, scores: Floats) -> dict[int, Ints]:
+        """The documents shown for the queries whose sets are no `GroupCapacities`, as those sets know them."""
+        queries = [q for q, one in enumerate(self.sets or ()) if not isinstance(one, GroupCapacities)]
+        if not queries:
+            return {}
+        sets = [one for one in self.sets or () if isinstance(one, RankingSet)]
+        own = [
+            scores[start:stop][self.order[start:stop]] for start, stop in self.offsets[np.add.outer(queries, [0, 1])]
+        ]
+        sizes, lengths = [part.size for part in own], [one.positions for one in sets]
+        weights = np.concatenate([self.weights(k, n) for k, n in zip(lengths, sizes, strict=True)])
+        ends, places = np.append(0, np.cumsum(sizes)), np.append(0, np.cumsum(lengths))
+        batch = SetBatch(
+            sets, np.concatenate(own), np.zeros(ends[-1]), np.zeros(places[-1]), weights, ends, places
+        )  # fmt: skip
+        return dict(zip(queries, np.split(solve_sets(batch, self.solver).order, places[1:-1]), strict=True))
 
     def evaluate(self, scores: Floats, measures: Measures, convention: str | Convention = "default") -> Evaluation:
         """Evaluate the rankings of these scores (N,), averaged over documents of equal score that the constraints do
@@ -171,6 +184,28 @@ def _set_of(queries: Queries, q: int, admissible: Admissible, order: Ints) -> Gr
         length = caps.order(np.zeros(n)).size
         if length == caps.k or (length and admissible.on_infeasible == "truncate"):
             return caps
+    columns = tuple((values.dtype.str, _as_key(values)) for values in attributes.values())
+    try:
+        return _cached_set(admissible, n, columns)
+    except TypeError:  # an attribute of lists
+        return admissible.for_query(attributes, n)
+
+
+def _as_key(values: NDArray[Any]) -> Any:
+    """The entries of an attribute as a hashable value, in which True is not 1."""
+    return (tuple(values.tolist()), tuple(map(type, values.tolist()))) if values.dtype == object else values.tobytes()
+
+
+@lru_cache(maxsize=16)
+def _cached_set(admissible: Admissible, n: int, columns: tuple[tuple[str, Any], ...]) -> RankingSet:
+    """The set of a query of n documents, for calls that rank the same documents again."""
+    attributes = {}
+    for name, (kind, values) in zip(admissible.attributes, columns, strict=True):
+        if isinstance(values, bytes):
+            attributes[name] = np.frombuffer(values, kind)
+        else:
+            attributes[name] = np.empty(n, dtype=object)
+            attributes[name][:] = values[0]
     return admissible.for_query(attributes, n)
 
 

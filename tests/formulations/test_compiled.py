@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 import threading
-from itertools import combinations
+import time
+from itertools import combinations, product
 from pathlib import Path
 
 import numba as nb
@@ -19,8 +20,13 @@ import pytest
 import formulations
 import rankopt
 from formulations import compiled as compiled_module
-from formulations.compiled import FLOATS, KERNELS, READ_FLOATS, Kernel, compiled, inlined
+from formulations import pairwise_ranking, ranking, solve_batch
+from formulations.argmax.batch import merge_range
+from formulations.argmax.layout import fill_cones
+from formulations.compiled import FLOATS, KERNELS, READ_FLOATS, Deferral, Kernel, compiled, inlined
 from formulations.parallel import at_most, share, threads
+from formulations.problems.ranking_duals import judge_range
+from formulations.solvers.exact import ExactArgmax
 
 BANNED = {
     "sort", "argsort", "searchsorted", "unique", "median", "percentile", "quantile", "partition", "argpartition",
@@ -80,6 +86,46 @@ def test_only_what_is_called_is_compiled():
 
     assert isinstance(never, Kernel)
     assert never.in_python is not None
+
+
+def test_small_work_is_compiled_once_it_has_cost_as_much_or_if_the_code_is_there():
+    @compiled(nb.int64(nb.int64))
+    def one_more(n):
+        return n + 1
+
+    one_more.__dict__["_is_cached"] = False  # an earlier run may have stored it
+    deferral = Deferral(1e-3)
+    assert not deferral.ends(one_more)
+    with deferral.counted():
+        time.sleep(2e-3)
+    assert deferral.ends(one_more)
+    assert one_more(1) == 2
+    assert Deferral(1.0).ends(one_more)
+
+
+@pytest.mark.parametrize("state", ["nothing is compiled", "only merging", "all"])
+def test_values_of_small_batches_do_not_depend_on_what_is_compiled(state, monkeypatch):
+    """Training's orders do not either: it decides by its data (`for_batch`)."""
+    ready = {"nothing is compiled": (), "only merging": (merge_range, fill_cones, judge_range), "all": KERNELS}[state]
+    monkeypatch.setattr(Kernel, "is_ready", property(lambda kernel: kernel in ready))
+    random = np.random.default_rng(11)
+    for gains, cut in product((3, 100), (5, 40)):
+        offsets, gain = np.arange(0, 161, 40), random.integers(0, gains, 160) / gains
+        scores = gain / 3 + random.normal(size=160)
+        weights = {
+            "position_weights": lambda n: 1.0 - np.arange(n) / n,
+            "discount": lambda n, cut=cut: (np.arange(n) < cut) / (1.0 + np.arange(n)),
+        }
+        problems = ranking(scores, gain, offsets=offsets, **weights)
+        answer, named = solve_batch(problems), solve_batch(problems, "scipy")
+        assert (answer.value <= named.bound).all()
+        assert (named.value <= answer.bound).all()
+        assert np.allclose(answer.value, named.value, rtol=1e-13)
+        trained = solve_batch(problems, ExactArgmax().for_batch(offsets), directed_rounding=False)
+        assert set(trained.algorithm) <= {"few candidates", "assignment"}
+        pairs = solve_batch(pairwise_ranking(scores, gain > 0.5, "AP", offsets=offsets))
+        assert set(pairs.algorithm) == {"every bad for itself" if state == "all" else "grid"}
+        assert np.allclose(pairs.value, solve_batch(pairs.problems, ExactArgmax(compiled=False)).value, rtol=1e-13)
 
 
 def test_kernels_call_kernels_and_are_the_same_in_python():

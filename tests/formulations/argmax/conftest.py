@@ -7,4 +7,5 @@ import pytest
 @pytest.fixture(autouse=True)
 def compiled_ways(monkeypatch):
     monkeypatch.setattr("formulations.solvers.exact.is_small", lambda offsets: False)
+    monkeypatch.setattr("formulations.argmax.batch.is_small", lambda offsets: False)
     monkeypatch.setattr("formulations.argmax.batch.FEW_OPEN", -1)

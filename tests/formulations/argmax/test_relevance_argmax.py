@@ -237,8 +237,10 @@ def test_large_batches_are_proved_by_the_compiled_lattice():
         assert wrong.bound[2] - wrong.value[2] > 0.01
 
 
-def test_few_documents_of_many_grades_are_cut_too():
-    """A small batch is searched whole, without compiled code, only where its lattices are small too."""
+def test_few_documents_of_many_grades_are_cut_too(monkeypatch):
+    """With no code on disk, a small batch is searched whole, without compiled code, only where its lattices are small
+    too."""
+    monkeypatch.setattr("formulations.compiled.Deferral.ends", lambda *_: False)
     random = np.random.default_rng(12)
     relevance = np.tile(np.arange(400) % 5, 2).astype(float)
     for loss, sizes in (("ERR@10", [400]), ("nDCG@10", [120, 60]), ("nDCG@5", [8, 8])):
@@ -303,6 +305,20 @@ def test_long_queries_have_a_bound_without_their_lattice():
     assert solve(problem).value <= solve(problem).bound <= bound
     assert certify(problem, solve(problem)).gap < 1e-7
     assert pairwise_ranking([0.0, 1.0], [0, 1], "nDCG").bound(np.zeros(0)) == np.inf
+
+
+@pytest.mark.parametrize(("n", "relevant"), [(1000, 100), (2000, 1000), (5000, 500), (3000, 1500)])
+def test_long_queries_are_proved_without_their_potentials(n, relevant):
+    """Of AP, by the bound that needs none, or by that of the search; neither is below the dual bound."""
+    random = np.random.default_rng(n)
+    grades = random.permutation(np.arange(n) < relevant).astype(float)
+    problem = pairwise_ranking(random.normal(size=n) + 0.3 * grades, grades, "AP")
+    found = solve(problem)
+    assert found.status.name == "OPTIMAL"
+    assert problem.bound(np.zeros(0)) >= found.value
+    assert 0.0 <= certify(problem, found).gap <= problem.rounding
+    if problem.chains.states <= 1 << 18:
+        assert found.bound >= found.value >= problem.lattice().bound(problem.lattice().potentials) - problem.rounding
 
 
 @pytest.mark.parametrize(

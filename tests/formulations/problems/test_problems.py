@@ -28,11 +28,19 @@ from formulations import (
     solve,
     user_block_dual,
 )
+from formulations.compiled import Kernel
 from formulations.gallery.masters import unpack_step
 from formulations.problems import ranking_duals
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.problems.ranking_duals import bound_of_prices, bounds_of_orders, judged, prices_of
+from formulations.problems.ranking_duals import (
+    GainLevels,
+    bound_by,
+    bound_of_prices,
+    bounds_of_orders,
+    judged,
+    prices_of,
+)
 
 
 def test_a_price_on_a_missing_limit_counts_as_none():
@@ -308,11 +316,46 @@ def test_both_ways_say_the_same(seed, monkeypatch):
     for small in (False, True):
         monkeypatch.setattr("formulations.compiled.PAYS", 1 << 60 if small else -1)
         monkeypatch.setattr(ranking_duals, "is_small", lambda offsets, small=small: small)
-        monkeypatch.setattr(ranking_duals, "PAIRS", 1 << 60 if small else -1)
+        monkeypatch.setattr(Kernel, "is_ready", property(lambda _, small=small: not small))
         one = tuple(values[: lengths[0]] for values in given)
         prices, order = prices_of(*one, orders[0]), np.concatenate(orders)
         bounds = bounds_of_orders(*given, offsets, order)
         found.append((prices, bounds, bound_of_prices(*one, prices), *judged(*given, offsets, order, np.zeros(15))))
-    assert found[0][0].tobytes() == found[1][0].tobytes()
-    for kernel, numpy in zip(found[0][1:], found[1][1:], strict=True):
+    for kernel, numpy in zip(found[0][:3], found[1][:3], strict=True):
+        assert np.asarray(kernel).tobytes() == np.asarray(numpy).tobytes()
+    for kernel, numpy in zip(found[0][3:], found[1][3:], strict=True):
         assert np.allclose(kernel, numpy, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_of_few_gains_are_those_of_all_pairs(seed, monkeypatch):
+    """Any duals have the same bound over the levels of gain as over all pairs; duals of the levels prove the optimum,
+    also where equal weights leave the order within a gain open, weights are negative or documents stay unplaced."""
+    random = np.random.default_rng([7, seed])
+    for _ in range(60):
+        n = int(random.integers(1, 40))
+        k = int(random.integers(1, n + 1))
+        real = random.random() < 0.5
+        scores = random.normal(size=n) if real else random.integers(-3, 4, n) / 2.0
+        gain = random.integers(0, random.integers(1, 6), n) / 4.0
+        weights = random.normal(size=(2, k)) if real else random.integers(-1, 5, (2, k)) / 2.0
+        discount, position_weights = -np.sort(-weights)
+        if random.random() < 0.4:  # a tail without weight
+            discount[k // 3 :], position_weights[k // 3 :] = np.minimum(discount[k // 3], 0), 0
+            position_weights[: k // 3] = np.maximum(position_weights[: k // 3], 0)
+        problem = ranking(scores, gain, discount=discount, position_weights=position_weights)
+        one = (problem.scores, problem.gain, problem.discount, problem.position_weights)
+        order, duals = linear_sum_assignment(problem.assignment().profit, maximize=True)[1], random.normal(size=n)
+        with monkeypatch.context() as patch:
+            patch.setattr(ranking_duals, "PAIRS", -1)
+            patch.setattr(ranking_duals, "LONG", 1)
+            levels = GainLevels.of_long_list(*one)
+            assert levels is not None
+            long, few = bound_of_prices(*one, duals, levels), prices_of(*one, order, levels)
+            proved = problem.bound(few)
+        every = bound_by(*one, duals)
+        assert long == pytest.approx(every, rel=1e-15, abs=1e-14)
+        assert real or long == every  # without rounding errors no digit may differ
+        value = problem.value_lower_bound(order)
+        assert value <= proved <= value + problem.rounding
+        assert proved <= problem.bound(prices_of(*one, order)) + problem.rounding

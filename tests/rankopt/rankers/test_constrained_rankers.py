@@ -21,6 +21,7 @@ from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker,
 
 SITES = Admissible(4, on_infeasible="truncate").at_most(1, by="site")
 QUOTA = Admissible(4).at_least(1, documents="new", positions=range(2))
+CROSSING = Admissible(4, on_infeasible="truncate").at_most(1, by="site").at_most(2, documents="new")
 M = 12
 
 
@@ -46,7 +47,7 @@ def best_by_brute_force(admissible, attributes, scores, weights):
     return next(float(values[place]) for place in np.argsort(-values) if one.is_feasible(orders[place]))
 
 
-@pytest.mark.parametrize("admissible", [SITES, QUOTA], ids=["sites", "quota"])
+@pytest.mark.parametrize("admissible", [SITES, QUOTA, CROSSING], ids=["sites", "quota", "crossing"])
 @pytest.mark.parametrize(
     ("ranker", "weights"),
     [
@@ -73,6 +74,34 @@ def test_any_ranker_shows_the_best_admissible_ranking(ranker, weights, admissibl
         assert weights[: rows.size] @ scores[rows] == pytest.approx(best, abs=1e-9)
     first = ranker.rank(features, qid, k=2, attributes=attributes, constraints=admissible)
     assert all(rows.tolist() == shown[query][:2].tolist() for query, rows in first.items())
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_rankings_under_crossing_quotas_are_the_best_of_all(ties):
+    """Each call has another set; the same documents again, and other kinds of labels that compare equal, too."""
+    random, weights = np.random.default_rng(4 + ties), 1 / np.log2(np.arange(2.0, 6.0))
+    for _ in range(15):
+        features = np.round(random.normal(size=(7, 1)), 0 if ties else 9)
+        attributes = {"site": random.integers(0, 4, 7), "topic": random.choice(["a", "b", "c"], 7)}
+        attributes["new"] = random.permutation(np.arange(7) < 2)
+        admissible = Admissible(4, on_infeasible="truncate").at_most(2, by="site").at_most(2, by="topic")
+        if random.random() < 0.5:
+            admissible = admissible.at_least(1, documents="new", positions=range(3))
+        ranker = RegressionRanker().fit(features, features[:, 0] - features.min(), qid=np.zeros(7))
+        scores = ranker.predict(features)
+        shown = ranker.rank(features, attributes=attributes, constraints=admissible)
+        assert admissible.for_query(attributes, 7).is_feasible(shown)
+        best = best_by_brute_force(admissible, attributes, scores, weights)
+        assert weights[: shown.size] @ scores[shown] == pytest.approx(best, abs=1e-9)
+        for new in (attributes["new"].astype(object), attributes["new"].astype(int)):
+            again = ranker.rank(features, attributes={**attributes, "new": new}, constraints=admissible)
+            assert again.tolist() == shown.tolist()
+        shuffle = random.permutation(7)
+        moved = {name: values[shuffle] for name, values in attributes.items()}
+        again = ranker.rank(features[shuffle], attributes=moved, constraints=admissible)
+        if not ties:
+            assert shuffle[again].tolist() == shown.tolist()
+        assert scores[shuffle][again].tolist() == pytest.approx(scores[shown].tolist())
 
 
 @pytest.mark.parametrize(
