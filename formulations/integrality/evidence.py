@@ -171,14 +171,16 @@ class Proof(CompactReprMixin):
         return "\n".join([text, *self._steps("  ")])
 
     def _reason(self) -> str:
-        return f"{self.kind}, transposed" if self.transposed else self.kind
+        sums = {TwoSum: "2-sum, its hardest part ", ThreeSum: "3-sum, its hardest part "}
+        kind = sums.get(type(self.evidence), "") + self.kind
+        return f"{kind}, transposed" if self.transposed else kind
 
     def _steps(self, margin: str) -> list[str]:
         """The removals and the remaining parts, one per line."""
         evidence, lines = self.evidence, list[str]()
         parts: tuple[Proof, ...] = ()
         if isinstance(evidence, TwoSum):
-            lines, parts = [f"{margin}two parts that meet in a row and a column"], (evidence.first, evidence.second)
+            lines, parts = [f"{margin}2-sum of two matrices"], (evidence.first, evidence.second)
         elif isinstance(evidence, ThreeSum):
             lines, parts = [f"{margin}3-sum of two matrices"], (evidence.first, evidence.second)
         elif isinstance(evidence, Pivot):
@@ -251,7 +253,7 @@ class Witness(CompactReprMixin):
             some = [", ".join(names[:3]) for names in (self.row_names, self.column_names)]
             lines.append(f"  of rows {some[0]}, ... and columns {some[1]}, ...")
         if self.vertex is None:
-            lines.append("  no fractional vertex of the problem itself is known")
+            lines.append("  no fractional vertex was found")
         else:
             part = np.flatnonzero(self.vertex.numerators % self.vertex.denominator)
             lines.append(f"  the problem has a fractional vertex: {part.size} variables are not integral at it")

@@ -43,7 +43,10 @@ class Statement:
         limits."""
         broken = self._broken_limit()
         if broken is not None:
-            cure = "round it inwards, `program.with_integer_limits()` for integer rows, or pass `program.matrix`"
+            cure = (
+                "pass `program.matrix` to verify the matrix alone; `program.with_integer_limits()` rounds limits of "
+                "integer variables and their rows inwards"
+            )
             raise InvalidProblemError(f"limits must be integers; {broken}; {cure}.")
 
     def _broken_limit(self) -> str | None:

@@ -51,7 +51,7 @@ def verify_integrality(
       row 2 | 1 . 1
       row 3 | . 1 1
       columns: column 0, column 2, column 4
-      no fractional vertex of the problem itself is known
+      no fractional vertex was found
     """
     seed, max_effort = as_integer("seed", seed), as_integer("max_effort", max_effort)
     nonempty = getattr(problem, "check_nonempty", None)

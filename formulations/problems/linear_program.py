@@ -444,6 +444,10 @@ class LinearProgram(Problem):
         """The limits of each variable that follow from its own and from rows."""
         return implied_limits(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
 
+    def recover_dual(self, x: NDArray[Any]) -> Floats:
+        """Zero: the bound of the variables' own limits, which the duals of a relaxation with a big M may miss."""
+        return np.zeros(self.row_lower.size)
+
     def active_dual(self, y: Floats) -> Floats:
         there = np.where(np.asarray(y) > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper))
         return np.where(there, y, 0.0)

@@ -31,7 +31,7 @@ from formulations.registry import load
 
 EPSILON = 2.0**-52
 
-GAINED = 1e-6  # of its terms, that the value of a feasible point may gain by violations within the tolerance
+GAINED = 1e-8  # of its terms, that the value of a feasible point may gain by violations within the tolerance
 
 SMALL = 400  # most numbers in a problem that is printed in full
 
@@ -267,12 +267,12 @@ class Status(Enum):
 class Solution(CompactReprMixin):
     """A point of `problem`, its value, and a bound that no feasible point can beat.
 
-    `value`, `bound` and `violation` (of the worst constraint) are recomputed from the problem's data. For a maximum
-    value <= optimum <= bound, for a minimum the reverse, for the exact input numbers: both are rounded outward
-    (`directed_rounding`). One exception: a point that violates a row within its tolerance may exceed the optimum. `x`
-    and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are the same by name. What
-    the solver itself claims is in `reported_status` and `reported_bound`; `verdict` says in words what is proven, or
-    else claimed.
+    `value`, `bound` and `violation` (of the worst constraint, relative to its largest term) are recomputed from the
+    problem's data. For a maximum value <= optimum <= bound, for a minimum the reverse, for the exact input numbers:
+    both are rounded outward (`directed_rounding`). One exception: a point that violates a row within its tolerance may
+    exceed the optimum. `x` and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are
+    the same by name. What the solver itself claims is in `reported_status` and `reported_bound`; `verdict` says in
+    words what is proven, or else claimed.
     """
 
     problem: Problem
@@ -337,7 +337,9 @@ class Solution(CompactReprMixin):
 
     @property
     def dual(self) -> dict[str, NDArray[Any]]:
-        """The dual of every row, one array per named block; empty if no dual is known."""
+        """The dual of every row, one array per named block; empty if no dual is known. Of a linear or quadratic program
+        it is positive for an active lower limit and negative for an upper one, also of a maximum; of an integer program
+        it is that of the relaxation."""
         return {} if self.y is None else self.problem.named_dual(self.y)
 
     def has_point_for(self, problem: Problem) -> bool:

@@ -22,7 +22,7 @@ from formulations.problems.cvxpy_problem import AnyProblem, as_form, is_model
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem
 from formulations.registry import load
-from formulations.solvers.back_ends import elsewhere
+from formulations.solvers.back_ends import CVXPY, elsewhere
 from formulations.solvers.solver import Solver, optioned, stated, suits
 
 __all__ = ["SOLVERS", "compatible_solvers", "default_solvers", "get_solver", "installed_version", "list_solvers"]
@@ -57,11 +57,11 @@ AUTOMATIC = {
 """For each problem class the solvers that "auto" tries, cheapest first."""
 
 
-SLOW = {"cvxpy:DAQP": 100, "cvxpy:OSQP": 20_000, "cvxpy:SCS": 20_000, "cp_sat": 50_000}
+SLOW = {"cvxpy:DAQP": 100, "cvxpy:OSQP": 20_000, "cvxpy:SCS": 20_000, "cp_sat": 20_000}
 """Variables up to which `compatible_solvers` lists a solver for a problem restated as a linear program. DAQP is a dense
 solver of quadratic programs: for an assignment of 144 cells it takes 1.7 s, Clarabel .03 s; one of 256 it reports
 infeasible. OSQP takes 8 s for a ranking with ties of 10,000 cells; OSQP and SCS over 100 s for one of 90,000. CP-SAT,
-for problems that are not stated with integers, takes 3 s for an assignment of 40,000 cells."""
+for problems that are not stated with integers, takes 3 to 14 s for an assignment of 40,000 cells."""
 
 
 def as_solver(solver: Solver | str) -> Solver:
@@ -116,6 +116,15 @@ def installed_version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
+
+
+def version_of(solver: Solver) -> str:
+    """The version of the solver's package, and of its back end: "1.9.3, clarabel 0.11.1"."""
+    own = installed_version(solver.package)
+    needed = CVXPY.get(str(getattr(solver, "backend", "")).upper())
+    if needed is None or needed.distribution == solver.package:
+        return own
+    return f"{own}, {needed.distribution} {installed_version(needed.distribution)}"
 
 
 def list_solvers() -> list[str]:

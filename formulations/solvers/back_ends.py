@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
@@ -65,6 +66,14 @@ def _importable(module: str) -> bool:
 def present(table: dict[str, BackEnd]) -> tuple[str, ...]:
     """The back ends of this table whose packages are installed, by name."""
     return tuple(sorted(name for name, needed in table.items() if _importable(needed.module)))
+
+
+def crashes(back_end: str) -> str | None:
+    """Why a back end would end this process; None if it would not."""
+    loaded = [name for name in sys.modules if name in ("osqp", "pulp")]  # in the order of their imports
+    if back_end.upper() == "OSQP" and loaded[:1] == ["pulp"]:
+        return "OSQP ends the process where PuLP was imported before it; write `import osqp` above `import pulp`"
+    return None
 
 
 def missing(package: str, table: dict[str, BackEnd], name: str) -> str:

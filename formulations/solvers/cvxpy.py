@@ -19,7 +19,7 @@ from formulations.problems.linear_program import LinearProgram, row_sides
 from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
-from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
+from formulations.solvers.back_ends import CVXPY, BackEnd, crashes, missing, present
 from formulations.solvers.highs import cost_unit, presolve
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.time_limit import LEAST, is_used_up
@@ -141,9 +141,27 @@ class Cvxpy(Solver):
         return (LinearProgram, CvxpyProblem)
 
     def reason_unsupported(self, problem: Problem) -> str | None:
+        if (crash := crashes(self.backend)) is not None:
+            return crash
+        if isinstance(problem, CvxpyProblem):
+            return self._refusal_of_cvxpy(problem.statement)
         integer = isinstance(problem, LinearProgram) and problem.integer is not None
         if integer and self.backend and not back_end_of(self.backend).integer:
             return "it has integers; use 'highs' or 'cvxpy:HIGHS'"
+        return None
+
+    def _refusal_of_cvxpy(self, statement: Any) -> str | None:
+        """Why cvxpy finds no way from a model to this back end."""
+        import cvxpy
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                statement.get_problem_data(self.backend or None)
+        except cvxpy.error.SolverError as error:
+            return f"cvxpy refuses it: {str(error).strip().splitlines()[0]}"
+        except Exception:  # parameters without values and the like: `solve` says so
+            return None
         return None
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
@@ -189,6 +207,8 @@ class Cvxpy(Solver):
         status = str(statement.status)
         if is_used_up(self.time_limit, seconds) and status in ("user_limit", "optimal_inaccurate"):  # the latter of SCS
             return {"reported_status": "TIME_LIMIT"}
+        if status in ("user_limit", "optimal_inaccurate"):
+            return {"reported_status": "ITERATION_LIMIT" if status == "user_limit" else "INACCURATE"}
         return {"reported_status": "OPTIMAL"} if status == "optimal" and statement.is_mixed_integer() else {}
 
     def _run(self, statement: Any, warm: bool) -> float:

@@ -226,7 +226,8 @@ def assign_cvxpy(model: Any, solution: Solution) -> None:
             duals[constraint.id] = part.reshape(constraint.shape, order="F")
             start += constraint.size
     sign = -1.0 if solution.problem.is_maximization else 1.0
-    status = "optimal" if solution.verdict.startswith("optimal") else "optimal_inaccurate"
+    near = abs(solution.gap) <= 1e-6 * max(abs(solution.value), abs(solution.bound))
+    status = "optimal" if near or solution.verdict.startswith("optimal") else "optimal_inaccurate"
     found = CvxpySolution(status, sign * solution.value, form.split_solution(x), duals, {})
     for reduction, inverse in zip(canonical.chain.reductions[-2::-1], canonical.inverse[-2::-1], strict=True):
         if type(reduction).__name__ not in ("ConeMatrixStuffing", "QpMatrixStuffing"):

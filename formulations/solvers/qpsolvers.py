@@ -16,7 +16,7 @@ from formulations.errors import InfeasibleError, SolverError, UnboundedError, Un
 from formulations.problems.linear_program import row_sides
 from formulations.problems.problem import Problem, Solution
 from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.solvers.back_ends import QPSOLVERS, missing, present
+from formulations.solvers.back_ends import QPSOLVERS, crashes, missing, present
 from formulations.solvers.highs import cost_unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.time_limit import is_used_up
@@ -91,6 +91,8 @@ class QpSolvers(Solver):
     def reason_unsupported(self, problem: Problem) -> str | None:
         import qpsolvers
 
+        if (crash := crashes(self.backend)) is not None:
+            return crash
         if not isinstance(problem, QuadraticProgram) or self.backend in qpsolvers.sparse_solvers:
             return None
         entries = problem.linear.size * (problem.linear.size + problem.row_lower.size)

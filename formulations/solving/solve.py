@@ -35,7 +35,7 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
-from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, installed_version
+from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, version_of
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.function_solver import function_solver
@@ -339,7 +339,7 @@ def _solve_restated(
     more = [] if tightened is solution else [f"the bound is from duals of {duals}"]
     return tightened.with_metadata(
         solver=solver.spec + via,
-        version=installed_version(solver.package),
+        version=version_of(solver),
         seconds=seconds,
         message="; ".join([*why, str(answer.message), *more]),
         details=dict(details) if isinstance(details, Mapping) else {"details": details},

@@ -24,6 +24,7 @@ from formulations.time_limit import seconds_left
 
 SECONDS = 10.0  # the longest search for a point or a direction
 STILL = 1e-9  # an improvement of this part of the least cost is none
+SATISFIED = 1e-12  # a violation, in the units of its row, that is rounding
 
 
 def verified_verdict(
@@ -42,17 +43,27 @@ def verified_verdict(
     try:
         if isinstance(verdict, UnboundedError):
             dual = np.zeros(program.row_lower.size + program.lower.size)
-            if isinstance(problem, QuadraticProgram) and np.isfinite(problem.bound(dual)):
-                why: str | None = f"a bound is proved, {problem.bound(dual):.9g}"
-            else:
+            with suppress(InfeasibleError):
+                feasible_point(program, limit)
+                dual_bound = problem.bound(dual) if isinstance(problem, QuadraticProgram) else np.inf
+                if np.isfinite(dual_bound):
+                    return _refuted(solver, f"a bound is proved, {dual_bound:.9g}", verdict)
                 why = _bounded(program, hessian, limit)
-        else:
-            why = _feasible(program, limit, start)
-            if why is not None and _steepest(program, hessian, limit)[1] < -STILL:
-                return UnboundedError(f"{solver!r} found no optimum: {why}, and a direction improves it without end")
+                return verdict if why is None else _refuted(solver, why, verdict)
+            empty = InfeasibleError(
+                f"{solver!r} reports an unbounded objective, but no point satisfies the constraints"
+            )
+            return _named(program, empty)
+        why = _feasible(program, limit, start)
+        if why is not None and _steepest(program, hessian, limit)[1] < -STILL:
+            return UnboundedError(f"{solver!r} found no optimum: {why}, and a direction improves it without end")
     except FormulationError:
         return _named(program, verdict)
-    return _named(program, verdict) if why is None else InvalidSolutionError(f"{solver!r} is wrong, {why}: {verdict}")
+    return _named(program, verdict) if why is None else _refuted(solver, why, verdict)
+
+
+def _refuted(solver: str, why: str, verdict: FormulationError) -> InvalidSolutionError:
+    return InvalidSolutionError(f"{solver!r} is wrong, {why}: {verdict}")
 
 
 def _named(program: LinearProgram, verdict: FormulationError) -> FormulationError:
@@ -76,7 +87,8 @@ def _feasible(program: LinearProgram, seconds: float, start: Solution | None) ->
 
 
 def _satisfies(program: LinearProgram, x: Floats) -> bool:
-    return program.violation(x) <= program.tolerance
+    """Whether x satisfies all constraints up to rounding: a tolerance would hide that they conflict by less."""
+    return program.violation(x) <= SATISFIED
 
 
 def _bounded(program: LinearProgram, hessian: csr_array | None, seconds: float) -> str | None:

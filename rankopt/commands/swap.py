@@ -151,11 +151,13 @@ def show(rows: list[BenchmarkRow]) -> None:
         times = ["seconds"] if role else ["ms (mean)", "with checks"]
         head = ["solver", "solved", "otherwise", "largest gap", *times, *measures]
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
-        for solver in dict.fromkeys(line["solver"] for line in here if line["solved"] < line["problems"]):
-            for row in rows:
-                if (row.trace, row.role, row.solver, row.status) == (trace, role, solver, Outcome.UNSUPPORTED):
-                    click.echo(f"{row.problem}, {row.verdict}: {row.message}")
-                    break
+        explained = (Outcome.UNSUPPORTED, Outcome.WRONG, Outcome.INACCURATE, Outcome.FAILED, Outcome.CRASHED)
+        firsts: dict[tuple[str, Outcome], BenchmarkRow] = {}
+        for row in rows:
+            if (row.trace, row.role) == (trace, role) and row.status in explained:
+                firsts.setdefault((row.solver, row.status), row)
+        for row in firsts.values():
+            click.echo(f"{row.solver}, {row.problem}, {row.verdict}: {row.message}")
         click.echo()
     click.echo(
         "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over the supported problems; an"

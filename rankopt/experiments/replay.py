@@ -44,6 +44,7 @@ from rankopt.experiments.isolation import Entrant, memory_peak, resolved, start_
 from rankopt.experiments.rows import BenchmarkRow, Outcome
 from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
+FAR = 1e-4  # a violation beyond the usual tolerances of solvers
 LOOSE = 1e-6  # tolerance of a claim relative to the scale: solvers round and have their own tolerances
 
 
@@ -327,8 +328,10 @@ class Replay:
             reported_bound=solution.reported_bound, integral=_is_integral(form, answer),
         )  # fmt: skip
         if solution.status is Status.INACCURATE:
-            why = f"its point violates a constraint by {solution.violation:g}"
-            return replace(row, status=Outcome.WRONG, certified=False, message=why)
+            why = f"its point violates a constraint by {solution.violation:g} of its terms ({solution.message[:60]})"
+            limited = solution.reported_status not in (None, "OPTIMAL")  # it did not claim to be right
+            status = Outcome.INACCURATE if limited or solution.violation <= FAR else Outcome.WRONG
+            return replace(row, status=status, certified=False, message=why)
         certify(form, solution)
         wrong = refuted_claim(entry, solution) or (None if self.solver is None else batch_claim(entry, self.solver))
         if wrong is not None:

@@ -37,7 +37,8 @@ class Outcome(Enum):
     NO_OPTIMUM = "the solver reports an infeasible or unbounded problem, and no known point contradicts it"
     TIME_LIMIT = "cut by a time limit before the gap was within the tolerance; certified if there is an answer"
     INEXACT = "certified and feasible, but the proven gap is above the tolerance"
-    WRONG = "refuted: no feasible point, or a false value, bound or optimality claim"
+    INACCURATE = "the solver's point violates constraints by more than the tolerance, or gains by violating them"
+    WRONG = "refuted: far from feasible, or a false value, bound or optimality claim"
     FAILED = "the solver reported failure"
     CRASHED = "the solver raised an unexpected exception, or its process died"
     TIMED_OUT = "killed at the time limit"
@@ -276,7 +277,7 @@ def written(rows: Iterable[BenchmarkRow]) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python, rankopt and numpy, the platform and the processor."""
-    packages = {name: installed_version(name) for name in ("rankopt", "numpy")}
+    packages = {name: installed_version(name) for name in ("rankopt", "numpy", "scipy", "highspy", "ortools", "cvxpy")}
     machine = {"platform": f"{sys.platform}-{platform.machine()}", "processor": _processor()}
     return {"python": platform.python_version(), **packages, **machine}
 

@@ -126,7 +126,7 @@ def test_two_sums_of_graphic_and_cographic_matrices_are_proved(nodes):
     assert proof_of(matrix) is None
     verdict = verify_integrality(matrix)
     assert verdict.kind == check_evidence(matrix, verdict) == "network"
-    assert "meet in a row and a column" in str(verdict)
+    assert "2-sum of two matrices" in str(verdict)
     for lie in (
         {"row": int(np.setdiff1d(np.arange(len(matrix)), verdict.evidence.rows)[0])},
         {"rows": verdict.evidence.rows[1:]},
