@@ -48,7 +48,9 @@ class AlternationStep:
 
     def __str__(self) -> str:
         gaps = ", ".join(f"{max(self.primal - bound, 0.0):.2g}" for bound in (self.users, self.items))
-        return f"step {self.step}: objective {self.primal:.6g}, gaps of users and items {gaps}, {self.seconds:.1f} s"
+        return (
+            f"step {self.step}: objective {self.primal:.6g}, absolute gaps {gaps} (users, items), {self.seconds:.1f} s"
+        )
 
     @staticmethod
     def draw(history: History, axes: Axes, x: Floats) -> str:

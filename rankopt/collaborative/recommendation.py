@@ -347,16 +347,21 @@ def quota_sensitivity(
     ranker: SupportsRecommend, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
 ) -> SensitivityCurve:
     """The weighted mean score Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1), of each user's best list with at most so
-    many items of each label. A limit of k has no effect. A list shortened by a limit has the mean of its items.
-    The curve has no duals."""
+    many items of each label: `limits` below k, and k, which is the list without a quota. The value is NaN where a
+    limit leaves fewer items than that list has: means of lists of different lengths are not comparable. The curve has
+    no duals."""
     if not len(users):
         raise DataError("users must name at least one user; got none. Pass ids of users.")
+    limits = [*sorted({limit for limit in limits if limit < k}), k]
+    full = np.diff(ranker.recommend(users, k).bounds)
+    users, full = [user for user, n in zip(users, full, strict=True) if n], full[full > 0]
     weights, values = 1.0 / np.log2(np.arange(2.0, k + 2.0)), np.full((len(users), len(limits)), np.nan)
     for column, limit in enumerate(limits):
-        lists = ranker.recommend(users, k, constraints=Admissible(k, on_infeasible="truncate").at_most(limit, by=by))
+        quota = Admissible(k, on_infeasible="truncate").at_most(limit, by=by)
+        lists = ranker.recommend(users, k, constraints=None if limit == k else quota)
         for u in range(len(users)):
             own = lists.scores[lists.bounds[u] : lists.bounds[u + 1]]
-            if own.size:
+            if own.size == full[u]:
                 values[u, column] = np.average(own, weights=weights[: own.size])
     none = np.full(values.shape, np.nan)
     limits_ = np.array(limits, dtype=np.float64)

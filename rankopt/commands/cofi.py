@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankopt.commands.input_output import as_given, as_json, table, write_output, write_report
+from rankopt.commands.input_output import as_given, as_json, printed_warnings, table, write_output, write_report
 from rankopt.commands.options import (
     Command,
     EstimatorCommand,
     OutputPath,
+    Quotas,
     cures_as_options,
     given_options,
     json_option,
@@ -25,12 +29,14 @@ from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from formulations.solving.sensitivity import SensitivityCurve
+    from rankopt.collaborative.recommendation import KnownModel
+    from rankopt.evaluation import Comparison
     from rankopt.rankers import CofiRanker
     from rankopt.ratings import Ratings
     from rankopt.ratings.evaluation import RatingsEvaluation
     from rankopt.ratings.splits import Split
 
-USERS = 25  # number of users, evenly spaced, for whom the cost of a quota is computed
+USERS = 25  # number of users, evenly spaced in the order of ids, for whom the cost of a quota is computed
 
 
 @click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
@@ -45,9 +51,11 @@ USERS = 25  # number of users, evenly spaced, for whom the cost of a quota is co
     "--train-per-user", type=click.IntRange(1), metavar="N",
     help="Instead of --test: N ratings of every user to train, the others to test (weak generalization).",
 )  # fmt: skip
-@click.option("--items", "items_file", type=click.Path(exists=True), help="Titles and genres: u.item, movies.dat.")
-@click.option("--model", type=OutputPath(), help="File of the model.")
-@click.option("--quota-attribute", "by", help="Item attribute for the cost of a quota in the report [genre].")
+@click.option(
+    "--items", "items_file", type=click.Path(exists=True), help="Attributes of items: CSV with a header, u.item."
+)
+@click.option("--model", type=OutputPath(), help="File of the model, which is trained on all ratings of TRAIN.")
+@click.option("--quota-attribute", "by", help="Item attribute for the cost of a quota in the report.  [default: genre]")
 @report_option
 @json_option
 def cofi(
@@ -74,8 +82,9 @@ def cofi(
     sample.
 
     With --test, --test-per-user or --train-per-user every measure is printed next to item means and popularity, among
-    the rated items and among all items: a method that is good on one is often bad on the other. Ctrl-C ends training,
-    saves the best factors so far and exits with 130; while --reg is chosen there are none, and nothing is saved.
+    the rated items and among all items: a method that is good on one is often bad on the other. The file of --model
+    has a second model, trained on all ratings of TRAIN. Ctrl-C ends training, saves the best factors so far and exits
+    with 130; while --reg is chosen there are none, and nothing is saved.
     """
     parts = {"--test": test_file, "--test-per-user": test_per_user, "--train-per-user": train_per_user}
     chosen = [option for option, value in parts.items() if value is not None]
@@ -101,7 +110,9 @@ def cofi(
     if by is not None and by not in ratings.attributes:
         known = ", ".join(ratings.attributes) or "none; name a file of them by --items"
         raise OptionError(f"--quota-attribute must be an attribute of the items ({known}); got {by!r}.")
-    by = "genre" if by is None else by
+    if by is None:
+        others = [name for name in ratings.attributes if name != "title"]
+        by = others[0] if len(others) == 1 else "genre"
     split = None
     if test_file is not None:
         split = given_split(ratings, _read(test_file, items_file, columns))
@@ -112,19 +123,40 @@ def cofi(
     began = perf_counter()
     ranker = _fit(ranker, ratings if split is None else split.train)
     seconds = perf_counter() - began
-    if model is not None:
-        ranker.save(model)
+    parted = "" if split is None or test_file is not None else _split_text(ratings, split, train_per_user)
+    interrupted = ranker.certificate_.stop == "interrupted from the keyboard"
     accuracy = [] if split is None else _accuracy(ranker, split, str(ranker.measure))
-    prices = _quota_sensitivity(ranker, by) if report is not None else None
-    parted = "" if split is None or test_file is not None else _split_text(ratings, split)
-    _print_result(ranker, accuracy, seconds, model, parted, json_)
+    compared = _compare(accuracy)
+    prices, sampled = _quota_sensitivity(ranker, by) if report is not None else (None, "")
+    _print_result(ranker, accuracy, compared, seconds, model, parted, json_)
+    if model is None:
+        saved = "the model is not saved; give --model FILE"
+    elif parted and not interrupted:
+        again = _fit_again(ranker, ratings)
+        again.save(model)
+        interrupted = again.certificate_.stop == "interrupted from the keyboard"
+        strength = f"--reg {ranker.reg_:.3g}" if ranker.lam is None else f"--lam {ranker.lam_:.3g}"
+        saved = f"wrote {model}: trained again on all {ratings.n_ratings} ratings, with {strength}"
+        saved += "; interrupted" if interrupted else ""
+    else:
+        ranker.save(model)
+        saved = f"wrote {model}"
+        if split is not None:
+            saved += (
+                f": of the {split.train.n_ratings} training ratings alone; its lists may have items rated in the test"
+            )
+    if not json_:
+        click.echo(saved)
+        if model is not None:
+            click.echo(_recommend_line(model, accuracy))
     if report is not None:
         from rankopt.report.cofi_page import page_of_cofi
 
         name = "A made-up sample" if train_file is None else Path(train_file).name
         name = f"{name}: {ratings}{parted and '. '}{parted}"
-        write_report(report, page_of_cofi(ranker, accuracy, prices, by, name, as_given()))
-    if ranker.certificate_.stop == "interrupted from the keyboard":
+        rows = [[*row[:2], *_cells(row[2]), row[3]] for row in compared]
+        write_report(report, page_of_cofi(ranker, accuracy, prices, by, name, as_given(), rows, sampled))
+    if interrupted:
         raise KeyboardInterrupt  # with the exit code of one, when the best factors so far are saved and shown
 
 
@@ -132,7 +164,7 @@ def _read(path: str, items: str | None, columns: dict[str, str | None]) -> Ratin
     """The ratings of a file. Prints which columns are used for what on standard error."""
     from rankopt.ratings.reading import rating_columns, read_ratings
 
-    with cures_as_options():
+    with cures_as_options(), printed_warnings():
         ratings, names = read_ratings(path, items=items, **columns), rating_columns(path, **columns)
     if names is not None:
         used = ", ".join(f"{role}: {name}" for role, name in zip(columns, names, strict=True))
@@ -162,15 +194,33 @@ def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
                 click.echo(text, err=True)
 
 
-def _split_text(ratings: Ratings, split: Split) -> str:
-    """A sentence on how many ratings train, test and are left out."""
+def _fit_again(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
+    """The ranker, fitted to all ratings with the regularization that was chosen on a part of them."""
+    from sklearn.base import clone
+
+    again: CofiRanker = clone(ranker)
+    return _fit(again if again.lam is not None else again.set_params(reg=ranker.reg_), ratings)
+
+
+def _users_in(bounds: Any) -> int:
+    """The number of users with ratings."""
+    return sum(high > low for low, high in pairwise(bounds.tolist()))
+
+
+def _split_text(ratings: Ratings, split: Split, n: int | None) -> str:
+    """How many ratings train, test and are left out. n: ratings of each user to train, of a weak split."""
+    from rankopt.ratings.splits import TESTED
+
     train, test = split.train.n_ratings, split.test.n_ratings
     left = ratings.n_ratings - train - test
-    aside = f", {left} of users with too few are left out" if left else ""
-    return (
-        f"Of {ratings.n_ratings} ratings {train} train and {test} test{aside}: the model, which is what --model saves, "
-        "its certificate and what a quota costs are of those that train"
-    )
+    text = f"{train} of the {ratings.n_ratings} ratings train and {test} test the model that is measured here"
+    if left and n is not None:
+        few = _users_in(ratings.bounds) - _users_in(split.train.bounds)
+        text += (
+            f"; the other {left} are of users with fewer than {n + TESTED} ratings ({n} to train and {TESTED} to test; "
+            f"{few} of {_users_in(ratings.bounds)} users), who take no part"
+        )
+    return f"{text}. The model that --model saves is trained on all {ratings.n_ratings}"
 
 
 def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str, list[RatingsEvaluation]]]:
@@ -181,11 +231,13 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
 
     unit = unit_of_ratings(split.train.values)
     c = unit if ranker.loss == "regression" else 1.0  # scores of other losses have the unit 1
+    means = ItemMeanBaseline().fit(split.train)
     rows = [
         (f"CofiRanker({ranker.loss})", ranker, 0.0),
         (f"CofiRanker({ranker.loss}) plus popularity ({c:g})", ranker, c),
-        ("item mean shrunk by 5", ItemMeanBaseline().fit(split.train), 0.0),
-        ("item mean shrunk by 10 plus popularity", ItemMeanBaseline(10.0, POPULARITY * unit).fit(split.train), 0.0),
+        ("item mean shrunk by 5", means, 0.0),
+        (f"item mean shrunk by 5 plus popularity ({POPULARITY * unit:g})", means, POPULARITY * unit),
+        (f"item mean shrunk by 5 plus popularity ({unit:g})", means, unit),
         ("popularity", PopularityBaseline().fit(split.train), 0.0),
     ]
     return [
@@ -194,23 +246,64 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     ]
 
 
-def _quota_sensitivity(ranker: CofiRanker, by: str) -> SensitivityCurve | None:
-    """The sensitivity curve of a quota on this attribute; None if items do not have it."""
+PAIRS = ((0, (2, 3), 0), (1, (4,), 1), (1, (5,), 1))
+"""Rows of the table of accuracy that are compared, the ranker with the best of the others, and the column: 0 rated
+items, 1 all items."""
+
+
+def _compare(accuracy: list[tuple[str, list[RatingsEvaluation]]]) -> list[tuple[str, str, Comparison, str]]:
+    """Paired tests of the ranker and baselines: what is compared, the candidates, the test, and a sentence if the
+    ranker is not ahead."""
+    from rankopt.evaluation import compare
+
+    found = []
+    for ours, others, column in PAIRS if accuracy and accuracy[0][1][0].n_users > 1 else ():
+        name, own = accuracy[ours]
+        _, baseline, theirs = max((accuracy[other][1][column].mean, *accuracy[other]) for other in others)
+        among = ("rated items", "all items")[column]
+        test = compare(own[column], theirs[column], test="t", resamples=1000)
+        sentence = ""
+        if test.interval[0] <= 0:
+            how = "is behind" if test.difference < 0 else "is not significantly ahead of"
+            unsure = ", not significantly" if test.difference < 0 <= test.interval[1] else ""
+            sentence = (
+                f"Among {among}, {name} {how} {baseline}{unsure} (difference {test.difference:+.4f}, {_p(test)})."
+            )
+            if column == 0:
+                sentence += " Try --popularity-prior 0 or another --loss, or use rankopt.ratings.ItemMeanBaseline."
+        found.append((f"{name} - {baseline}", among, test, sentence))
+    return found
+
+
+def _p(test: Comparison) -> str:
+    return "p < .001" if test.p < 0.001 else f"p = {test.p:.3f}".replace("0.", ".")
+
+
+def _cells(test: Comparison) -> list[str]:
+    return [f"{test.difference:+.4f}", "{:+.4f} to {:+.4f}".format(*test.interval), _p(test)]
+
+
+def _quota_sensitivity(ranker: CofiRanker, by: str) -> tuple[SensitivityCurve | None, str]:
+    """The sensitivity curve of a quota on this attribute, None if items do not have it, and for whom it is."""
+    import numpy as np
+
     from rankopt.collaborative.recommendation import quota_sensitivity
 
-    users = ranker.user_ids_[:: max(1, len(ranker.user_ids_) // USERS)].tolist()
-    return quota_sensitivity(ranker, by, users) if by in ranker.item_attributes_ else None
+    trained = ranker.user_ids_[np.diff(ranker.seen_indptr_) > 0]
+    chosen = trained[np.unique(np.linspace(0, trained.size - 1, USERS).round().astype(int))].tolist()
+    sampled = f"{len(chosen)} of the {trained.size} users who train, evenly spaced in the order of their ids,"
+    return (quota_sensitivity(ranker, by, chosen) if by in ranker.item_attributes_ else None), sampled
 
 
 def _print_result(
-    ranker: CofiRanker, accuracy: list[tuple[str, list[RatingsEvaluation]]], seconds: float, model: str | None,
-    parted: str, json_: bool,
+    ranker: CofiRanker, accuracy: list[tuple[str, list[RatingsEvaluation]]],
+    compared: list[tuple[str, str, Comparison, str]], seconds: float, model: str | None, parted: str, json_: bool,
 ) -> None:  # fmt: skip
-    proved = ranker.certificate_
+    proved, n_users = ranker.certificate_, _users_in(ranker.seen_indptr_)
     if json_:
         as_json(
             {
-                "model": model, "users": len(ranker.user_ids_), "items": len(ranker.item_ids_),
+                "model": model, "users": n_users, "items": len(ranker.item_ids_),
                 "reg": ranker.reg_, "lam": ranker.lam_,
                 "rounds": ranker.n_iter_, "seconds": seconds,
                 "certificate": {
@@ -221,6 +314,10 @@ def _print_result(
                     {"ranker": name, "measure": repr(one.measure), "candidates": candidates, "mean": one.mean,
                      "standard_error": one.standard_error, "n_users": one.n_users, "protocol": one.protocol}
                     for name, found in accuracy for candidates, one in zip(("rated", "all"), found, strict=True)
+                ],
+                "paired": [
+                    {"rankers": names, "candidates": among, "difference": test.difference, "interval": test.interval,
+                     "confidence": test.confidence, "p": test.p} for names, among, test, _ in compared
                 ],
             }
         )  # fmt: skip
@@ -234,7 +331,7 @@ def _print_result(
         ],
         [
             [
-                len(ranker.user_ids_), len(ranker.item_ids_), factors, f"{ranker.reg_:.3g}",
+                n_users, len(ranker.item_ids_), factors, f"{ranker.reg_:.3g}",
                 ranker.n_iter_, f"{seconds:.1f}",
                 f"{100 * proved.users_gap:.2g}%", f"{100 * proved.items_gap:.2g}%",
                 f"{100 * proved.relative_gap:.2g}%" if proved.kind == "global" else "not known",
@@ -252,30 +349,63 @@ def _print_result(
         table([repr(accuracy[0][1][0].measure), "rated items", "all items"], rows)
         click.echo(f"\n{accuracy[0][1][0].protocol}\n{accuracy[0][1][1].protocol}")
         click.echo("popularity (c): plus c log(1 + number of ratings), as in rankopt recommend --popularity c")
+    if compared:
+        click.echo()
+        head = ["paired by user", "candidates", "difference", "95% interval", "p (t test)"]
+        table(head, [[*row[:2], *_cells(row[2])] for row in compared])
+        for *_, sentence in compared:
+            if sentence:
+                click.echo(f"\n{sentence}")
     if parted:
         click.echo(f"\n{parted}.")
-    click.echo("the model is not saved; give --model FILE" if model is None else f"wrote {model}")
+
+
+def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation]]]) -> str:
+    """The command that lists items, with the weight of popularity that was better among all items."""
+    command = f"rankopt recommend {shlex.quote(model)}"
+    if not accuracy:
+        return f"lists of items: {command}"
+    alone, plus = (found[1].mean for _, found in accuracy[:2])
+    c = accuracy[1][0].rpartition("(")[2].removesuffix(")")
+    if plus <= alone:
+        return f"lists of items: {command} (among all items {alone:.4f}, and {plus:.4f} with --popularity {c})"
+    return f"lists of items: {command} --popularity {c} (among all items {plus:.4f}, and {alone:.4f} without)"
 
 
 @click.command(cls=Command)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.option("--users", multiple=True, metavar="ID", help="A user; repeatable.  [default: all]")
+@click.option("--ratings", "ratings_file", type=click.Path(exists=True, dir_okay=False),
+              help="Ratings of new users, who get the lists.")  # fmt: skip
+@rating_options
+@click.option("--items", "items_file", type=click.Path(exists=True), help="Attributes of items: CSV with a header.")
 @click.option("--k", type=click.IntRange(1), default=10, show_default=True, help="Number of items per user.")
 @click.option("--popularity", type=float, default=0.0, show_default=True,
               help="c of c log(1 + number of ratings), added to the score of an item.")  # fmt: skip
+@click.option("--at-most", multiple=True, metavar="N:ATTR", help="3:seller: at most three items of each seller.")
+@click.option("--at-least", multiple=True, metavar="N:ATTR", help="2:brand=own: two items of the brand own.")
+@click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:brand=own@1: the first is of the brand own.")
+@click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error", show_default=True,
+              help="For a user without an admissible list of k: fail, or shorten the list.")  # fmt: skip
 @click.option(
-    "--output", type=OutputPath(dash=True), help="CSV or TSV file of the lists, - for standard output, not a table."
+    "--output",
+    type=OutputPath(dash=True),
+    help="CSV, TSV or JSON file of the lists, - for CSV on standard output, not a table.",
 )
 @json_option
 def recommend(
-    model: str, users: tuple[str, ...], k: int, popularity: float, output: str | None, json_: bool
+    model: str, users: tuple[str, ...], ratings_file: str | None, items_file: str | None, k: int, popularity: float,
+    at_most: tuple[str, ...], at_least: tuple[str, ...], exactly: tuple[str, ...],
+    on_infeasible: Literal["error", "truncate"], output: str | None, json_: bool, user: str | None, item: str | None,
+    rating: str | None,
 ) -> None:  # fmt: skip
     """Recommend to each user the best items that the user has not rated.
 
     \b
-    rankopt recommend model.rankopt --users 17 --k 5
+    rankopt recommend model.rankopt --users 17 --k 5 --at-most 2:genre
 
     MODEL is a model of `rankopt cofi --model`. Columns of the output: user, rank, item, score, and the title if known.
+    Attributes of items are those of `rankopt cofi --items`, or of --items here.
     """
     from rankopt.rankers import load_model
 
@@ -284,23 +414,78 @@ def recommend(
     ranker = load_model(model)
     if not hasattr(ranker, "recommend"):
         raise click.UsageError(f"{model} ranks documents and recommends no items; use rankopt rank {model} DATA")
-    is_number = ranker.user_ids_.dtype.kind in "iu"
-    ids = [int(one) if is_number and re.fullmatch(r"-?\d{1,18}", one) else one for one in users]
-    known = ranker.user_ids_.tolist()
+    if items_file is not None:
+        _add_attributes(ranker, items_file)
+    named = {"user": user, "item": item, "rating": rating}
+    if ratings_file is None and any(name is not None for name in named.values()):
+        raise click.UsageError("--user, --item and --rating name columns of the file of --ratings; give it too")
+    source: Any = ranker if ratings_file is None else _fold_in(ranker, _read(ratings_file, None, named), model)
+    user_ids = ranker.user_ids_ if source is ranker else source.seen.users
+    ids = [_typed(one, user_ids) for one in users]
+    known = user_ids.tolist()
     unknown = next((one for one in ids if one not in known), None)
     if unknown is not None:
         several = "repeat --users for several; " if "," in str(unknown) else ""
-        raise DataError(
-            f"{model} has no user {unknown!r}; {several}its {len(known)} users are {', '.join(map(str, known[:5]))} ..."
-        )
-    lists = ranker.recommend(ids or None, k, popularity=popularity).to_frame()
+        new = "" if ratings_file else "; for a new user give ratings: --ratings FILE"
+        some = ", ".join(map(str, known[:5]))
+        raise DataError(f"{ratings_file or model} has no user {unknown!r}; {several}its {len(known)} users are {some} "
+                        f"...{new}")  # fmt: skip
+    quotas, rules = Quotas(k, at_most, at_least, exactly, on_infeasible), None
+    if quotas:
+        rules = quotas.admissible(ranker._known().seen)
+        missing = [name for name in getattr(rules, "attributes", ()) if name not in ranker.item_attributes_]
+        if missing:
+            there = ", ".join(ranker.item_attributes_) or "none"
+            raise DataError(f"items have no attribute {missing[0]!r} in {model} ({there}); give --items FILE with it")
+    with cures_as_options():
+        lists = source.recommend(ids or None, k, popularity=popularity, constraints=rules).to_frame()
     titles = ranker.item_attributes_.get("title")
     if titles is not None:
         lists["title"] = lists["item"].map(dict(zip(ranker.item_ids_.tolist(), titles, strict=True)))
     if json_:
         as_json({"model": model, "recommendations": lists.to_dict("records")})
+    elif output is not None and output.endswith(".json"):
+        write_output(output, json.dumps(lists.to_dict("records"), ensure_ascii=False, indent=1).encode())
     elif output is not None:
         write_output(output, lists.to_csv(index=False, sep="\t" if output.endswith(".tsv") else ",").encode())
     else:
         lists["score"] = lists["score"].map("{:.4f}".format)
         table(list(lists.columns), lists.to_numpy().tolist())
+
+
+def _typed(word: str, ids: Any) -> Any:
+    """The id with the type of these."""
+    return int(word) if ids.dtype.kind in "iu" and re.fullmatch(r"-?\d{1,18}", word) else word
+
+
+def _add_attributes(ranker: CofiRanker, file: str) -> None:
+    """Add the attributes of a file of items to a loaded model."""
+    from rankopt.ratings.reading import read_items, warn_of_missing
+
+    attributes = read_items(file)
+    if ranker.item_ids_.dtype == object:
+        attributes = {name: {str(one): value for one, value in of.items()} for name, of in attributes.items()}
+    with printed_warnings():
+        warn_of_missing(ranker.item_ids_[ranker.item_popularity_ > 0], attributes, file)
+    known = ranker._known().seen.with_attributes(attributes)
+    ranker.item_attributes_ = dict(known.attributes)
+    ranker._seen = known
+
+
+def _fold_in(ranker: CofiRanker, ratings: Ratings, model: str) -> KnownModel:
+    """The model of the users of these ratings. Raises DataError for a user of the training ratings."""
+    from rankopt.ratings import Ratings
+
+    users, items = ratings.users[ratings.user_of()].tolist(), ratings.items[ratings.columns].tolist()
+    if ranker.item_ids_.dtype == object:  # a file of other ids may hold numbers alone
+        items = [str(one) for one in items]
+    if ranker.user_ids_.dtype == object:
+        users = [str(one) for one in users]
+    known = set(ranker.user_ids_.tolist()) & set(users)
+    if known:
+        raise DataError(
+            f"{len(known)} of the users are known to {model} ({min(known)!r}, for example), and --ratings is for new "
+            "users; leave their rows out, or train again with all ratings"
+        )
+    with printed_warnings():
+        return ranker.fold_in(Ratings.from_arrays(users, items, ratings.values))

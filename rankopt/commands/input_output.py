@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -172,6 +173,18 @@ def write_report(path: str, page: str) -> None:
     from rankopt.report import save
 
     click.echo(f"wrote {save(page, path)}", err=True)
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print the text of each warning of this block on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(one.message) for one in caught):
+                click.echo(f"warning: {text}", err=True)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from rankopt.errors import DataError, OptionError
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
     from rankopt.data.queries import Queries
+    from rankopt.ratings import Ratings
 
 
 class OutputPath(click.Path):
@@ -213,8 +214,9 @@ class Quotas:
         if self.k is not None and not self and not alone:
             raise click.UsageError("--k is the length of lists under quotas: add --at-most, --at-least or --exactly")
 
-    def admissible(self, queries: Queries, trained: Admissible | None = None) -> Admissible | None:
-        """The constraints over the attributes of these queries; without quotas those that a model was trained under."""
+    def admissible(self, queries: Queries | Ratings, trained: Admissible | None = None) -> Admissible | None:
+        """The constraints over the attributes of these queries or items; without quotas those that a model was trained
+        under."""
         from rankopt.constraints import Admissible
 
         if not self or self.k is None:
@@ -228,7 +230,7 @@ class Quotas:
         return admissible
 
     @staticmethod
-    def _add(admissible: Admissible, kind: str, text: str, queries: Queries, k: int) -> Admissible:
+    def _add(admissible: Admissible, kind: str, text: str, queries: Queries | Ratings, k: int) -> Admissible:
         option, found = f"--{kind.replace('_', '-')}", QUOTA.fullmatch(text)
         if found is None:
             raise click.UsageError(
@@ -249,7 +251,7 @@ class Quotas:
         return admissible.add(kind, share=float(count[:-1]) / 100, prefixes=lengths, **where)
 
 
-def _convert_value(queries: Queries, name: str, value: str) -> Any:
+def _convert_value(queries: Queries | Ratings, name: str, value: str) -> Any:
     """The value with the attribute's type."""
     kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
     try:
@@ -427,7 +429,7 @@ def _first_sentence(text: str) -> str:
 
 GROUPS = {
     "Data": "qid relevance document features drop user item rating validate unjudged attributes test_file items_file "
-    "test_per_user train_per_user users qrels scores n_features sparse float32",
+    "ratings_file test_per_user train_per_user users qrels scores n_features sparse float32",
     "Model": "model ranker measure map_ bound lam convention k at_most at_least exactly on_infeasible "
     "popularity sweeps",
     "Solver": "argmax_solvers master_solvers methods effort seed tolerance powell n_random_directions",

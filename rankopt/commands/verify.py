@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 import click
 
@@ -143,6 +144,11 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     from formulations.solving.integrality import integrality_gap
     from formulations.solving.solve import solve
 
+    if is_zipfile(file):
+        raise click.UsageError(
+            f"{file} is a saved model, and verify reads a set of rankings or a linear program; the bounds of a model "
+            "of ratings are verified in Python: load_model(path).verify(ratings)"
+        )
     try:
         is_program = file.removesuffix(".gz").endswith((".mps", ".lp"))
         problem: Any = read_program(file) if is_program else read_ranking_set(file)

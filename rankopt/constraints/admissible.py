@@ -11,6 +11,7 @@ Admissible(k=3).at_most(1, by='site').at_least(1, documents='new', positions=ran
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -330,5 +331,5 @@ def infeasible_error(
     query: Hashable, error: InfeasibleError, cures: str, owner: str = "query", what: str = "document"
 ) -> DataError:
     """The error for a query without an admissible ranking of documents, or a user without one of items."""
-    text = str(error).replace(" documents", f" {what}s").replace(" document)", f" {what})")
+    text = re.sub(r"\bdocument(s?)\b(?!=)", rf"{what}\1", str(error))
     return DataError(f"{owner} {query!r} has no admissible ranking: {text}{cures}")

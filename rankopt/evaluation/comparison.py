@@ -25,6 +25,7 @@ tie. The leader is selected on the same queries, so p is biased in its favor, an
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -52,7 +53,6 @@ from rankopt.measures.measure import Measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
 
 COUNTED = 200
 
@@ -95,6 +95,7 @@ class Comparison(CompactReprMixin):
     wins, ties, losses     queries on which a is better, equal to 1e-12, worse
     differences     (n,) per query
     notes           `Evaluation.notes`: queries without relevant documents, and how they count
+    unit            what is compared, "queries", or "users" of `evaluate_ratings`
     """
 
     measure: str
@@ -116,6 +117,7 @@ class Comparison(CompactReprMixin):
     interval_method: IntervalBy = "t"
     differences: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    unit: str = field(default="queries", repr=False, compare=False)
 
     @property
     def p(self) -> float:
@@ -142,7 +144,7 @@ class Comparison(CompactReprMixin):
             f"[{low:+.{digits}f}, {high:+.{digits}f}]", f"{self.p:.{digits}f}",
         ]  # fmt: skip
         by = "the bootstrap" if self.interval_method == "bootstrap" else "t"
-        note = f"{self.queries} queries; {self.confidence:.0%} interval by {by}, p by {TEST_NAMES[self.test]}"
+        note = f"{self.queries} {self.unit}; {self.confidence:.0%} interval by {by}, p by {TEST_NAMES[self.test]}"
         return latex_table(head, [row], note)
 
     def plot(self, axes: Axes | None = None) -> Axes:
@@ -154,18 +156,18 @@ class Comparison(CompactReprMixin):
         also = f", {self.p_wilcoxon:.4f} by Wilcoxon's signed ranks" if self.test == "wilcoxon" else ""
         by = " by the bootstrap" if self.interval_method == "bootstrap" else ""
         return (
-            f"{self.measure} on {self.queries} queries: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
+            f"{self.measure} on {self.queries} {self.unit}: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
             f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval{by} {low:+.4f} to {high:+.4f}\n"
             f"p           {self.p_randomization:.4f} by randomization ({self.n_permutations} sign vectors, "
             f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test{also}\n"
-            f"queries     {self.wins} better, {self.ties} equal, {self.losses} worse"
+            f"{self.unit:<10}  {self.wins} better, {self.ties} equal, {self.losses} worse"
             + "".join(f"\n{note}" for note in self.notes)
         )
 
 
 def compare(
-    run_a: Evaluation | ArrayLike,
-    run_b: Evaluation | ArrayLike,
+    run_a: Evaluation | ArrayLike | Any,
+    run_b: Evaluation | ArrayLike | Any,
     *,
     relevance: Grouped | Values | None = None,
     qid: Ids | None = None,
@@ -183,7 +185,8 @@ def compare(
     the scores (N,) of two rankers in the same order, and measure is needed. Without it, arrays of more than 300 numbers
     raise a MissingQueryIdsWarning, because they may be scores.
     measure: the measure, if the evaluations have several; the values of a list are added query by query, as in
-    compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon") of [ORM, section 6.1].
+    compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon") of [ORM, section 6.1]. Two results of
+    `rankopt.ratings.evaluate_ratings` are paired by user.
     test: the test of `p`, "randomization", "t" or "wilcoxon". interval: "t", or paired "bootstrap" of `resamples`.
     Queries that neither mean counts are excluded. A ListLengthWarning is raised if most lists of one run are cut where
     those of the other go on, and the measure counts what follows.
@@ -249,6 +252,7 @@ def compare(
         interval_method=interval,
         differences=d,
         notes=notes,
+        unit="users" if hasattr(run_a, "protocol") else "queries",
     )
 
 
@@ -269,6 +273,8 @@ def _pair_values(
     run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
 ) -> tuple[Floats, Floats, str]:
     """Values of both runs in the query order of the first, and the name of the measure."""
+    if hasattr(run_a, "protocol") and hasattr(run_b, "protocol"):
+        return _pair_users(run_a, run_b)
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
         if isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
             raise DataError(
@@ -296,6 +302,24 @@ def _pair_values(
     a = np.sum([run_a.per_query(one) for one in summed], axis=0)
     b = np.sum([run_b.per_query(one)[rows] for one in summed], axis=0)
     return a, b, " + ".join(run_a.get_name(one) for one in summed)
+
+
+def _pair_users(run_a: Any, run_b: Any) -> tuple[Floats, Floats, str]:
+    """The values of two `RatingsEvaluation` in the order of users of the first. Raises DataError unless the measure,
+    the split and the candidates are the same."""
+    for what, one, other in (
+        ("measures", repr(run_a.measure), repr(run_b.measure)),
+        ("protocols", *(re.sub("; plus [^;]*", "", run.protocol) for run in (run_a, run_b))),
+    ):
+        if one != other:
+            raise DataError(
+                f"The evaluations cannot be paired because their {what} differ, ({one}) and ({other}); pass the same "
+                "split, measure and candidates to evaluate_ratings."
+            )
+    row_b = {user: row for row, user in enumerate(run_b.users.tolist())}
+    if set(row_b) != set(run_a.users.tolist()):
+        raise DataError("The evaluations cannot be paired because their users differ; evaluate both on the same split.")
+    return run_a.values.copy(), run_b.values[[row_b[user] for user in run_a.users.tolist()]], repr(run_a.measure)
 
 
 def _warn_of_lengths(a: Evaluation, b: Evaluation, measures: Sequence[Measure]) -> None:

@@ -72,11 +72,13 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that is exact and has cutting
         planes.
     factors : default 15
-        d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
+        The number of factors of each user and each item, or "free", which adds factors until the global gap closes.
+        This is d, the width of U and M; "free" doubles it along the top singular pairs of the dual state until the
         global gap is at most `tol`, or stops decreasing.
     reg : default "auto"
-        Regularization ρ = λ/λ_max, relative to λ_max, above which all factors are 0 (for a convex loss). "auto"
-        chooses ρ by cross-fitting on the training ratings (see `chosen_`).
+        Strength of the regularization, where 1 makes all factors 0; "auto" chooses it on the training ratings. It is
+        ρ = λ/λ_max; all factors are 0 from ρ = 1 on for a convex loss. "auto" chooses ρ by cross-fitting (see
+        `chosen_`).
     lam : default None
         λ; replaces reg.
 
@@ -85,8 +87,9 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     item_bias : default True
         True: an offset b_j for each item. False: one constant for all items.
     bias_reg : default None
-        The number of ratings that the prior of an item's offset counts for; None is 30 for item_prior "means", else
-        10. μ is this number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
+        How many ratings the prior of an item's offset counts for: larger numbers shrink the offsets of items with
+        few ratings more. None is 30 for item_prior "means", else 10. μ is this number times the curvature of one
+        rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
     item_prior : default "auto"
         The prior b⁰ of the items' offsets: "mean", the same for items of equal popularity; "means", plus the mean
         residual of the item's n ratings times n/(n + 30); "auto", "means" for ranking losses with a nonconvex
@@ -138,7 +141,8 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     -----
     Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_bias_` (m,),
     `user_bias_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
-    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `bias_reg_` μ;
+    of an item without ratings, `item_popularity_` (m,); `rating_range_`, the least and the largest rating;
+    `lam_`, `lam_max_`, `reg_`, `bias_reg_` μ;
     `certificate_`, `history_`, `n_iter_`; and the dual states that prove the certificate: planes below the loss of
     each user, with slopes (ratings,) in the order of `Ratings` and heights (n,). These are `user_dual_coef_`,
     `user_dual_intercept_` of the users' block and `item_dual_coef_`, `item_dual_intercept_` of the items' block. With
@@ -155,6 +159,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         "history_", "n_iter_",
         "user_dual_coef_", "user_dual_intercept_", "item_dual_coef_", "item_dual_intercept_",
         "best_score_", "n_features_in_", "seen_indptr_", "seen_indices_", "item_attributes_",
+        "rating_range_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
     _rules: ClassVar[Rules] = RULES

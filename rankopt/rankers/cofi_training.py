@@ -312,6 +312,7 @@ def _keep_model(ranker: Any, ratings: Ratings, problem: Any, best: ModelState, u
     ranker.user_dual_coef_, ranker.user_dual_intercept_ = users
     ranker.item_dual_coef_, ranker.item_dual_intercept_ = items
     ranker.seen_indptr_, ranker.seen_indices_ = ratings.bounds, ratings.columns
+    ranker.rating_range_ = np.array([ratings.values.min(), ratings.values.max()])
     ranker.item_attributes_ = {
         name: values if values.dtype.kind in "iufb" else values.tolist() for name, values in ratings.attributes.items()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -104,7 +105,8 @@ class RecommendationMixin:
         users again, to `tol`, where the bound is convex (else they may end at another optimum). It may be far lower
         than what is best for training (benchmarks/ratings.md).
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
-        items that the model does not know are left aside. sample_weight, user_weight: as in `fit`; a user of weight 2
+        items that the model does not know are left aside, with a warning of their number; another warning is of ratings
+        far outside the range of the training ratings. sample_weight, user_weight: as in `fit`; a user of weight 2
         is pulled to 0 half as much.
         """
         known = self._known()
@@ -114,6 +116,7 @@ class RecommendationMixin:
         settings = CofiSettings.from_params(self.get_params(deep=False))
         settings.loss.check_weights(sample_weight is not None)
         table, weights = _on_known_items(known.seen, ratings, weights)
+        _warn_of_others(known.seen, ratings, table.n_ratings, vars(self).get("rating_range_"))
         penalties = settings.penalties(np.diff(self.seen_indptr_))
         with workers_of(self.engine, self.n_jobs):
             proved = fold_in(settings.loss, penalties, lam, self.model_, table, weights, settings.tol)
@@ -143,6 +146,27 @@ def _on_known_items(known: Ratings, ratings: Ratings, weights: Any) -> tuple[Rat
         weights = weights[inside][np.lexsort((items, users))]
     table = Ratings.from_indices(ratings.users, users, known.items, items, ratings.values[inside])
     return table.with_attributes(known.attributes), weights
+
+
+def _warn_of_others(known: Ratings, ratings: Ratings, n_known: int, scale: Any) -> None:
+    """Warn of ratings of unknown items, and of another scale than that of training; scale: None in older models."""
+    if n_known < ratings.n_ratings:
+        others = ratings.items[ratings.columns[known.item_index(ratings.items)[ratings.columns] < 0]]
+        message = (
+            f"{others.size} of {ratings.n_ratings} ratings are of items that the model does not know, such as "
+            f"{others.item(0)!r}, and have no effect; check the ids, or fit with ratings of these items"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)
+    if scale is None:
+        return
+    (low, high), margin = scale, 0.25 * float(scale[1] - scale[0])
+    outside = ratings.values[(ratings.values < low - margin) | (ratings.values > high + margin)]
+    if outside.size:
+        message = (
+            f"{outside.size} of {ratings.n_ratings} ratings are far outside the range of the training ratings, {low:g} "
+            f"to {high:g}, such as {outside[0]:g}; use the same scale"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _array(values: Any) -> NDArray[Any]:

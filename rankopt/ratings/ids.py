@@ -245,7 +245,8 @@ INTEGER = compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def check_spelling(known: NDArray[Any], ids: Any, found: Ints, what: str) -> None:
-    """Raise DataError if an unknown id of `ids` (n,), found (n,) < 0, is known under another type: 17 for "17"."""
+    """Raise DataError if an unknown id of `ids` (n,), found (n,) < 0, is known under another type, 17 for "17", or if
+    it is a number where all known ids are text, or the text of a number where all are numbers."""
     missing = np.flatnonzero(found < 0)
     if not missing.size or not known.size:
         return
@@ -254,12 +255,23 @@ def check_spelling(known: NDArray[Any], ids: Any, found: Ints, what: str) -> Non
     twins = {_twin(one): one for one in {*some}}
     twins.pop(None, None)
     indices = indices_of(known, list(twins)) if twins else np.zeros(0, dtype=np.int64)
+    first, last = known.item(0), known.item(-1)  # numbers before text before other types
     for (twin, one), index in zip(twins.items(), indices.tolist(), strict=True):
-        if index < 0:
-            continue
         own, other = ("text", "a number") if isinstance(one, str) else ("a number", "text")
+        only = (
+            not isinstance(last, str | tuple)
+            if isinstance(one, str)
+            else isinstance(first, str) and isinstance(last, str)
+        )
+        if index < 0 and not only:
+            continue
+        rest = (
+            f"the known id is {other}, {twin!r}"
+            if index >= 0
+            else f"all known ids are {'numbers' if isinstance(one, str) else 'text'}, such as {first!r}"
+        )
         raise DataError(
-            f"{what} {one!r} is {own}, but the known id is {other}, {twin!r}; pass ids of the type used in "
+            f"{what} {one!r} is {own}, but {rest}; pass ids of the type used in "
             "training (NumPy turns a mixed array into text: pass a list, or dtype=object)"
         )
 

@@ -13,7 +13,8 @@ The first line of a file determines its layout:
     header      a first line whose rating is not a number names the columns
     else        user, item and rating are the first three fields; others (a time) are ignored
 
-Fields may be padded with blanks, and quoted if separated by ',' or ';'.
+Fields may be padded with blanks, and quoted if separated by ',' or ';'. Ratings separated by ';' or a tab may have a
+decimal comma.
 
 Parquet and Feather files (extra `tables`) have columns user, item and rating; others are ignored. Ids are integers or
 text, as stored.
@@ -23,6 +24,7 @@ Item files of MovieLens have the title and the genres of each film:
     1|Toy Story (1995)|01-Jan-1995||http://...|0|0|0|1|1|1|0|...    u.item: 19 flags, named in u.genre
     1::Toy Story (1995)::Animation|Children's|Comedy                 movies.dat
     movieId,title,genres                                             movies.csv
+    sku;seller;brand                                                 any file with a header that names the item
 
 Plain or gzip; UTF-8, else Latin-1 (both older sets).
 """
@@ -52,6 +54,7 @@ from rankopt.ratings.table import Ratings
 
 SEPARATORS = (b"::", b"\t", b",", b";", b"|", b" ")
 QUOTED = (b",", b";")
+DECIMAL_COMMA = compile(rb"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True)
@@ -82,23 +85,30 @@ def cut(line: bytes, separator: bytes) -> list[bytes]:
     return [field.strip(b" ") for field in (line.split() if separator == b" " else line.split(separator))]
 
 
+def _with_point(word: bytes, separator: bytes) -> bytes:
+    """The number with a decimal point, where the separator allows a decimal comma."""
+    allowed = separator in (b";", b"\t") and DECIMAL_COMMA.fullmatch(word)
+    return word.replace(b",", b".") if allowed else word
+
+
 def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
     """The layout implied by the first line. columns: header names of user, item and rating, None for the usual ones;
     where: file and line, for the DataError."""
     fields, separator = [], b""
-    for separator in SEPARATORS:
+    several_commas = line.count(b";") > line.count(b",") > 1  # c1;sku;4,0;3,5
+    for separator in (b";", *SEPARATORS) if several_commas else SEPARATORS:
         try:
             fields = cut(line, separator)
         except csv.Error:
             continue
-        if len(fields) >= 3:
+        if len(fields) >= 3 and (separator != b";" or not several_commas or DECIMAL_COMMA.fullmatch(fields[2])):
             break
     else:
         raise DataError(
             f"{where}: {clipped(line)!r} is no rating; a line has user, item and rating, separated by '::', a tab, "
             "',', ';', '|' or a blank."
         )
-    if NUMBER.fullmatch(fields[2]) and not any(columns):
+    if NUMBER.fullmatch(_with_point(fields[2], separator)) and not any(columns):
         return Layout(separator, len(fields), 0, 1, 2, False)
     names = [field.decode(errors="replace").strip() for field in fields]
     indices = [
@@ -155,8 +165,9 @@ TITLE, GENRES = ("title", "name"), ("genres", "genre", "categories")
 
 
 def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
-    """`title` and `genre`: item id -> its title, and -> the tuple of its genres or None. Raises DataError naming file
-    and line for a wrong number of fields and for a repeated item."""
+    """Attribute -> {item id: value}. MovieLens has `title` and `genre`, a tuple of genres or None. In another file
+    with a header, separated by ',', ';' or tabs, each column next to that of the item is an attribute; an empty field
+    is None. Raises DataError naming file and line for a wrong number of fields and for a repeated item."""
     file = as_path(path, DataError, "items")
     lines = _lines(file)
     number, first = next(lines, (1, ""))
@@ -164,31 +175,41 @@ def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
         raise DataError(f"{file} is empty: it has no item.")
     if "::" in first:
         found = _fields(file, "::", 3, number, first, lines)
-        return _read(file, ((n, f[0], f[1], f[2].split("|")) for n, f in found))
+        return _read(file, ((n, f[0], [f[1], f[2].split("|")]) for n, f in found))
     if "|" in first and first.count("|") > first.count(","):
         genres = _genres(Path(file))
         found = _fields(file, "|", 5 + len(genres), number, first, lines)
-        return _read(file, ((n, f[0], f[1], _genres_of(file, n, f[5:], genres)) for n, f in found))
+        return _read(file, ((n, f[0], [f[1], _genres_of(file, n, f[5:], genres)]) for n, f in found))
+    separator = max(",;\t", key=first.count)
     try:
-        header = [plain_name(name) for name in next(csv.reader([first]))]
+        header = [name.strip() for name in next(csv.reader([first], delimiter=separator))]
     except csv.Error as error:
         raise DataError(f"{file}, line {number}: invalid CSV: {error}; correct the line.") from None
-    indices = [[i for i, name in enumerate(header) if name in usual] for usual in (ITEM, TITLE, GENRES)]
-    if any(len(found) != 1 for found in indices):
+    plain = [plain_name(name) for name in header]
+    item = [i for i, name in enumerate(plain) if name in ITEM]
+    if len(item) != 1 or len(header) < 2 or len({*header}) < len(header):
         raise DataError(
-            f"{file}, line {number}: a file of items has a header with the columns movieId, title and genres; this is "
-            f"{clipped(first.encode())!r}."
+            f"{file}, line {number}: a file of items has a header with one column of the item (item, sku, movieId, "
+            f"...) and one for each attribute, with different names; this is {clipped(first.encode())!r}."
         )
-    item, title, genre = (index[0] for index in indices)
-    found = _fields(file, ",", len(header), number + 1, None, lines)
-    return _read(file, ((n, f[item], f[title], f[genre].split("|")) for n, f in found))
+    names = {i: name for i, name in enumerate(header) if i != item[0]}
+    for name, usual in (("title", TITLE), ("genre", GENRES[:1])):
+        same = [i for i in names if plain[i] in usual]
+        if len(same) == 1 and name not in header:
+            names[same[0]] = name
+    found = _fields(file, separator, len(header), number + 1, None, lines)
+    several = {i for i in names if plain[i] in GENRES}
+    return _read(file, ((n, f[item[0]], [f[i].split("|") if i in several else f[i] for i in names]) for n, f in found),
+                 [*names.values()])  # fmt: skip
 
 
-def _read(file: str, lines: Iterator[tuple[int, str, str, list[str]]]) -> dict[str, dict[Any, Any]]:
-    titles: dict[Any, str] = {}
-    genres: dict[Any, tuple[str, ...] | None] = {}
+def _read(
+    file: str, lines: Iterator[tuple[int, str, list[Any]]], names: Sequence[str] = ("title", "genre")
+) -> dict[str, dict[Any, Any]]:
+    """Attributes of the lines (number, item, values); a list is of labels."""
+    attributes: dict[str, dict[Any, Any]] = {name: {} for name in names}
     seen: dict[Any, int] = {}
-    for number, word, title, labels in lines:
+    for number, word, values in lines:
         if not word:
             raise DataError(f"{file}, line {number}: the item is empty; correct the line or remove it.")
         one = query_name(word.encode())
@@ -197,9 +218,14 @@ def _read(file: str, lines: Iterator[tuple[int, str, str, list[str]]]) -> dict[s
                 f"{file}, line {number}: item {clipped(word.encode())!r} repeats line {seen[one]}; remove one "
                 "of the two."
             )
-        titles[one] = title
-        genres[one] = tuple(dict.fromkeys(label for label in labels if label not in NONE)) or None
-    return {"title": titles, "genre": genres}
+        for of, value in zip(attributes.values(), values, strict=True):
+            labels = (
+                tuple(dict.fromkeys(label for label in value if label not in NONE))
+                if isinstance(value, list)
+                else value
+            )
+            of[one] = labels or None
+    return attributes
 
 
 def _lines(file: str) -> Iterator[tuple[int, str]]:
@@ -227,7 +253,8 @@ def _fields(
 
     for n, line in rest():
         try:
-            fields = next(csv.reader([line], strict=True)) if separator == "," else line.split(separator)
+            is_csv = separator in ",;\t"
+            fields = next(csv.reader([line], strict=True, delimiter=separator)) if is_csv else line.split(separator)
         except csv.Error as error:
             raise DataError(f"{file}, line {n}: invalid CSV: {error}; correct the line.") from None
         if len(fields) != count:
@@ -268,9 +295,10 @@ def read_ratings(
     """Read ratings from a text, parquet or Feather file, or from a MovieLens folder including its item file.
 
     items: an item file (`u.item`, `movies.dat`, `movies.csv`); its titles and genres become the attributes `title` and
-    `genre` (a tuple of labels), and unrated items are included; a warning states how many of the rated items it has
-    if these are fewer than half. user, item, rating: header columns, by default those
-    with usual names; see `Ratings.from_frame`.
+    `genre` (a tuple of labels). Any other file with a header that names the item (item, sku, ...) works too: its other
+    columns become attributes. Unrated items are included; a warning states how many of the rated items the file has
+    if these are fewer than half. Ratings separated by ';' or tabs may have a decimal comma. user, item, rating: header
+    columns, by default those with usual names; see `Ratings.from_frame`.
 
     Raises DataError naming file and line for a wrong number of fields, an empty id, a rating that is not a finite
     number, bytes that are not text, and a pair that is rated twice.
@@ -290,13 +318,18 @@ def read_ratings(
         for first, text in text_blocks(file, BLOCK):
             reading.take(first, text)
         ratings = reading.ratings(attributes)
-    if items is not None:
-        rated = np.flatnonzero(ratings.counts)
-        titled = sum(title is not None for title in ratings.attributes["title"][rated])
-        if 2 * titled < rated.size:
-            message = f"{fspath(items)} has {titled} of the {rated.size} rated items; check that their ids agree"
-            warnings.warn(message, UserWarning, stacklevel=2)
+    if items is not None and attributes:
+        warn_of_missing(ratings.items[ratings.counts > 0], attributes, fspath(items))
     return ratings
+
+
+def warn_of_missing(rated: Any, attributes: dict[str, dict[Any, Any]], file: str) -> None:
+    """Warn if a file of items has fewer than half of these."""
+    listed = {str(one) for one in next(iter(attributes.values()))}
+    found = sum(str(one) in listed for one in rated.tolist())
+    if 2 * found < rated.size:
+        message = f"{file} has {found} of the {rated.size} rated items; check that their ids agree"
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def rating_columns(
@@ -437,7 +470,7 @@ class _Reading:
                     f"{self.file}, line {number}: {len(fields)} fields, but the first line has {layout.fields}; "
                     "correct the line."
                 )
-            word = fields[layout.rating]
+            word = _with_point(fields[layout.rating], layout.separator)
             if not NUMBER.fullmatch(word) or not isfinite(float(word)):
                 raise DataError(
                     f"{self.file}, line {number}: the rating is {clipped(word)!r}. Ratings are finite numbers: "

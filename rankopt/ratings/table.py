@@ -1,6 +1,7 @@
 """Tables of ratings of items by users, sorted in linear time by two sparse transpositions, with item attributes."""
 
 import hashlib
+import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -15,10 +16,11 @@ from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.queries import attributes_text, range_text
 from rankopt.data.typing import Frame, Ids, Values
-from rankopt.data.validation import as_array, column, each_row, frozen, sealed, whole
+from rankopt.data.validation import as_array, column, each_row, frozen, is_missing, plain_name, sealed, whole
 from rankopt.errors import DataError
 from rankopt.options import check
 from rankopt.ratings.ids import (
+    ITEM,
     check_spelling,
     coded,
     distinct_ids,
@@ -131,6 +133,8 @@ def attributes_of_items(
 ) -> dict[str, NDArray[Any]]:
     """name -> (n_items,) values in the order of `items`. given: the items as the caller listed them, for attributes
     that are sequences. Raises DataError if they do not fit."""
+    if hasattr(attributes, "columns"):
+        attributes = _columns_of_frame(attributes)
     if attributes is not None and not isinstance(attributes, Mapping):
         raise DataError(
             f"attributes cannot be a {type(attributes).__name__} which has no names; pass name -> {{item: value}}, "
@@ -158,6 +162,25 @@ def attributes_of_items(
             aligned[where] = listed
             found[name] = sealed(aligned)
     return found
+
+
+def _columns_of_frame(frame: Any) -> dict[str, dict[Any, Any]]:
+    """The columns of a data frame next to the one of the item, as mappings from the item; missing values are None."""
+    found = [name for name in frame.columns if plain_name(name) in ITEM]
+    listed = ", ".join(map(repr, frame.columns))
+    if len(found) != 1:
+        raise DataError(
+            f"attributes cannot be this frame because {len(found)} of its columns, {listed}, have a usual name of the "
+            "item (item, sku, ...) and one must; rename it, or pass name -> {item: value}"
+        )
+    ids = frame[found[0]].to_list()
+    if len({*ids}) < len(ids):
+        raise DataError(f"attributes list an item twice in column {found[0]!r}; drop its other rows")
+    return {
+        name: {one: None if is_missing(value) else value for one, value in zip(ids, frame[name].to_list(), strict=True)}
+        for name in frame.columns
+        if name != found[0]
+    }
 
 
 def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
@@ -308,7 +331,12 @@ class Ratings(CompactReprMixin):
             valid = part.ndim == universe.ndim == 1 and part.size == rows.size and part.dtype.kind in "iu"
             if not valid or (part.size and not 0 <= part.min() <= part.max() < universe.size):
                 raise DataError(f"{name} must be {rows.size} indices from 0 to {universe.size - 1}; got {part!r:.80}.")
-        values = column(rating, rows.size, "rating", np.float64)
+        try:
+            values = column(rating, rows.size, "rating", np.float64)
+        except DataError as error:
+            if isinstance(error.__cause__ or error.__context__, ValueError):
+                raise _of_text(rating, error) from None
+            raise
         named = users.item, items.item  # Python's own numbers and strings
         _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")
         bounds, order = in_order(rows, columns, users.size, items.size)
@@ -446,7 +474,8 @@ class Ratings(CompactReprMixin):
         return self.select(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":
-        """Add attributes of items: name -> {item: value}, or one value per item."""
+        """Add attributes of items: name -> {item: value}, or one value per item; or a data frame with a column of the
+        item, whose other columns are attributes."""
         return self._having(attributes_of_items(attributes, self.items, self.items))
 
     def _having(self, attributes: Mapping[str, NDArray[Any]]) -> "Ratings":
@@ -472,6 +501,17 @@ class Ratings(CompactReprMixin):
     def __str__(self) -> str:
         """Counts and ranges."""
         return summary(self.bounds, self.counts, self.values, self.attributes)
+
+
+def _of_text(rating: Any, error: DataError) -> DataError:
+    """The error for ratings of text with decimal commas; else the error itself."""
+    one = next((one for one in rating if isinstance(one, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", one)), None)
+    if one is None:
+        return error
+    return DataError(
+        f"rating {one!r} is text with a decimal comma; read the file with pandas.read_csv(path, sep=';', decimal=','), "
+        "or with rankopt.ratings.read_ratings(path)"
+    )
 
 
 def _twice(user: Any, item: Any, first: int, second: int) -> DataError:

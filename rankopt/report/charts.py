@@ -229,7 +229,7 @@ def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> 
 
 def limit_curve(curve: SensitivityCurve) -> Drawing:
     """The sensitivity curve: optimal value against the limit."""
-    caption = f"What a limit costs, against the limit: {curve.name}."
+    caption = f"What each limit costs. The horizontal axis is the limit, {curve.name}."
     with (drawing := Drawing(curve.name, caption)) as axes:
         curve.plot(axes).legend_ = None  # lines are named below the axes
     return drawing

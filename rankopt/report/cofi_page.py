@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +25,12 @@ def page_of_cofi(
     by: str,
     name: str,
     made_by: str = "",
+    compared: Sequence[Sequence[str]] = (),
+    sampled: str = "",
 ) -> str:
     """The page of a fitted ranker. accuracy: names and evaluations of the ranker and the baselines, each list by the
     same protocols; empty without a test. prices: the sensitivity curve of the quota; None if items have no attribute
-    `by`."""
+    `by`. compared: rows of the paired tests, the last entry a sentence. sampled: for whom the quota is computed."""
     drawings, omitted = _training(ranker)
     judged = accuracy[0][1] if accuracy else []
     return render(
@@ -42,10 +45,13 @@ def page_of_cofi(
         protocols=[f"{_short(one.protocol)}: {one.protocol}." for one in judged],
         accuracy=[[label, *(FormattedCell(one.mean, one.estimate) for one in found)] for label, found in accuracy],
         by=by,
+        compared=[row[:-1] for row in compared],
         prices=[] if prices is None else _quota_rows(prices),
-        users=0 if prices is None else prices.shared,
-        price_drawing=[] if prices is None else [limit_curve(prices)],
-        finding=_finding(ranker, accuracy),
+        users=sampled or f"{0 if prices is None else len(prices.value)} users",
+        price_drawing=[]
+        if prices is None or len(_full_lists(prices).limits) < 2
+        else [limit_curve(_full_lists(prices))],
+        finding=" ".join([_finding(ranker, accuracy), *(row[-1] for row in compared if row[-1])]),
         made_by=made_by,
     )
 
@@ -148,9 +154,23 @@ def _gaps(ranker: Any, gaps: dict[str, Any], closed: Sequence[str]) -> Drawing:
 
 
 def _quota_rows(curve: SensitivityCurve) -> list[list[object]]:
-    """The loss of the lists at each limit, relative to the loosest one."""
-    lost, spread = curve.lost
-    return [
-        [f"{limit:g}", *(FormattedCell(cell, f"{cell:.4f}") for cell in cells)]
-        for limit, *cells in zip(curve.limits, curve.mean, lost, spread, strict=True)
-    ]
+    """The loss of the lists at each limit, relative to the list without a quota, the last; a limit that leaves some
+    users a shorter list is marked and not compared."""
+    full = _full_lists(curve)
+    lost, spread = full.lost
+    cells = dict(zip(full.limits.tolist(), zip(full.mean, lost, spread, strict=True), strict=True))
+    rows: list[list[object]] = []
+    for limit, short in zip(curve.limits.tolist(), curve.empty.sum(axis=0).tolist(), strict=True):
+        name = f"{limit:g}" if limit < curve.limits[-1] else f"{limit:g} (no quota)"
+        if limit in cells:
+            rows.append([name, *(FormattedCell(cell, f"{cell:.4f}") for cell in cells[limit])])
+        else:
+            rows.append([f"{name} (shorter lists for {short} of {len(curve.value)} users)", None, None, None])
+    return rows
+
+
+def _full_lists(curve: SensitivityCurve) -> SensitivityCurve:
+    """The curve at the limits that leave every user a list as long as without a quota."""
+    chosen = ~curve.empty.any(axis=0)
+    arrays = ("value", "bound", "relaxed", "price", "integral")
+    return replace(curve, limits=curve.limits[chosen], **{name: getattr(curve, name)[:, chosen] for name in arrays})

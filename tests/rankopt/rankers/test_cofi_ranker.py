@@ -374,6 +374,7 @@ def interrupted_in_the_items_block(monkeypatch, ranker, ratings):
     return ranker.set_params(callbacks=())
 
 
+@pytest.mark.filterwarnings("ignore:.*of items that the model does not know")
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_a_guest_who_knows_only_unknown_items_has_the_prior(loss):
     ratings = tastes()
@@ -636,7 +637,7 @@ def test_data_that_cannot_be_used():
         CofiRanker().fit(ratings, user_weight=np.zeros(5))
     ranker = CofiRanker(**QUICK).fit(ratings)
     with pytest.raises(DataError, match="no user has two"):
-        ranker.score([(1, 2)], [3])
+        ranker.score([(ratings.users[0], ratings.items[0])], [3])
 
 
 @pytest.mark.every(5)

@@ -252,6 +252,7 @@ def test_new_users_may_have_a_strength_of_their_own(films, ranker):
         ranker.fold_in(new, reg=0)
 
 
+@pytest.mark.filterwarnings("ignore:.*of items that the model does not know")
 def test_a_folded_model_recommends_without_what_was_told(films, ranker):
     told = Ratings.from_arrays(["new"] * 4, [1, 2, 3, "a film nobody knows"], [5, 1, 4, 5])
     model = ranker.fold_in(told)
@@ -358,6 +359,7 @@ def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films
         assert ranker.recommend(["all"], seen=everything, constraints=rules)["all"] == []
 
 
+@pytest.mark.filterwarnings("ignore:.*of items that the model does not know")
 def test_what_was_seen_is_left_out_though_the_model_does_not_know_it(films, ranker):
     seen = Ratings.from_arrays([1, 1], ["new", "other"], [5, 5])
     assert sorted(ranker.recommend([1], among=[4, "new", "newer"], seen=seen)[1], key=str) == [4, "newer"]
@@ -399,6 +401,7 @@ def test_ids_of_another_type_are_not_strangers(ranker):
     assert words.predict(np.array([("ann", "17"), ("eve", "x")])).shape == (2,)
 
 
+@pytest.mark.filterwarnings("ignore:.*of items that the model does not know")
 @pytest.mark.parametrize("loss", ["regression", "ordinal"])
 def test_folded_users_are_weighed_as_in_training(films, loss):
     """v_u = 2 at λ and μ is v_u = 1 at half of both; and so is every rating's weight of 2 in a regression."""
@@ -574,3 +577,27 @@ def test_the_unit_of_the_ratings_scales_the_objective_as_its_costs(films, loss, 
         other = trained(unit)
         assert other.certificate_.value == pytest.approx(unit**power * stars.certificate_.value, rel=5e-3)
         assert other.lam_max_ == pytest.approx(unit**power * stars.lam_max_, rel=2e-2)  # of offsets to a gap of 1e-4
+
+
+def test_ids_of_a_type_that_no_known_id_has_are_refused():
+    """Numbers among text alone and texts of numbers among numbers alone cannot be known; other text is a new user."""
+    words = CofiRanker(factors=1, reg=0.5).fit([("0017", "a"), ("0017", "b"), ("0018", "a")], [1, 2, 3])
+    numbers = CofiRanker(factors=1, reg=0.5).fit([(17, 1), (17, 2), (18, 1)], [1, 2, 3])
+    for call, message in (
+        (lambda: words.recommend([17]), "user 17 is a number, but all known ids are text, such as '0017'"),
+        (lambda: words.predict([("0017", 5)]), "item 5 is a number, but all known ids are text, such as 'a'"),
+        (lambda: numbers.recommend(["99"]), "user '99' is text, but all known ids are numbers, such as 17"),
+    ):
+        with pytest.raises(DataError, match=message):
+            call()
+    assert len(numbers.recommend(["new"], 1)["new"]) == len(words.recommend(["17"], 1)["17"]) == 1
+
+
+def test_folded_ratings_of_unknown_items_and_of_another_scale_are_counted(films):
+    ranker = CofiRanker(factors=2, reg=0.5).fit(films)
+    assert ranker.rating_range_.tolist() == [1, 5]
+    with pytest.warns(UserWarning, match=" of 3 ratings are ") as caught:
+        ranker.fold_in([("guest", 3), ("guest", 4), ("guest", 999)], [80, 5, 2])
+    found = [str(one.message) for one in caught]
+    assert found[0].startswith("1 of 3 ratings are of items that the model does not know, such as 999, and have no ")
+    assert found[1].startswith("1 of 3 ratings are far outside the range of the training ratings, 1 to 5, such as 80;")

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 
 from rankopt.errors import DataError, MeasureError, OptionError
-from rankopt.evaluation import evaluate
+from rankopt.evaluation import compare, evaluate
 from rankopt.ratings import (
     ItemMeanBaseline,
     PopularityBaseline,
     Ratings,
     evaluate_ratings,
     given_split,
+    load_ratings_sample,
     strong_split,
     weak_split,
 )
@@ -313,3 +314,22 @@ def test_frames_are_split_as_ratings_are_and_other_things_are_refused():
     for asked in (lambda: weak_split([1, 2]), lambda: strong_split(3), lambda: given_split(ratings, 3)):
         with pytest.raises(DataError, match=r"pass Ratings, as Ratings\.from_arrays"):
             asked()
+
+
+def test_two_evaluations_are_compared_by_user_whatever_the_order_of_users():
+    split = weak_split(load_ratings_sample(), 10)
+    a, b = (evaluate_ratings(split, one.fit(split.train)) for one in (ItemMeanBaseline(), PopularityBaseline()))
+    flipped = replace(b, users=b.users[::-1], values=b.values[::-1])
+    d = a.values - b.values
+    for other in (b, flipped):
+        found = compare(a, other)
+        assert found.difference == pytest.approx(np.nanmean(d))
+        assert found.queries == a.n_users
+        assert f"on {a.n_users} users" in str(found)
+    plus = evaluate_ratings(split, ItemMeanBaseline().fit(split.train), popularity=1.0)
+    assert compare(a, plus).difference == pytest.approx(np.nanmean(a.values - plus.values))
+    among_all = evaluate_ratings(split, ItemMeanBaseline().fit(split.train), candidates="all")
+    fewer = replace(b, users=b.users[1:], values=b.values[1:])
+    for other, message in ((among_all, "their protocols differ"), (fewer, "their users differ")):
+        with pytest.raises(DataError, match=message):
+            compare(a, other)

@@ -6,6 +6,7 @@ import time
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rankopt.errors import DataError, OptionError
@@ -272,3 +273,40 @@ def test_it_is_the_same_in_every_run_and_shaped_as_ratings_are():
 def test_another_name_is_refused():
     with pytest.raises(OptionError, match="available: 'films'"):
         load_ratings_sample("books")
+
+
+@pytest.mark.parametrize("lines", [
+    "customer;sku;stars;when\na;p;4,5;2025-01-09\nb;q;-1,25;2025-01-09\na;q;3;2025-01-09",
+    "a;p;4,5;0,5\nb;q;-1,25;0,5\na;q;3;0,5",
+    "user\titem\trating\na\tp\t4,5\nb\tq\t-1,25\na\tq\t3,0",
+])  # fmt: skip
+def test_decimal_commas_are_numbers_where_the_separator_is_no_comma(tmp_path, lines):
+    (tmp_path / "x.csv").write_text(lines)
+    assert read_ratings(tmp_path / "x.csv") == Ratings.from_arrays(["a", "b", "a"], ["p", "q", "q"], [4.5, -1.25, 3])
+
+
+def test_frames_of_decimal_commas_are_refused_with_a_cure_that_works(tmp_path):
+    (tmp_path / "x.csv").write_text("user;item;rating\na;p;4,5\nb;q;1,5\n")
+    with pytest.raises(DataError, match=r"rating '4,5' is text.*pandas.read_csv\(path, sep=';', decimal=','\)"):
+        Ratings.from_frame(pd.read_csv(tmp_path / "x.csv", sep=";"))
+    frame = pd.read_csv(tmp_path / "x.csv", sep=";", decimal=",")
+    assert Ratings.from_frame(frame) == read_ratings(tmp_path / "x.csv")
+
+
+def test_any_columns_next_to_the_item_are_attributes(tmp_path):
+    (tmp_path / "r.csv").write_text("user,item,rating\na,p,4\nb,q,1\n")
+    (tmp_path / "i.csv").write_text('brand;SKU;genres;name\n"x;y";p;Action|War;Pan\n;q;;Quilt\n')
+    found = read_ratings(tmp_path / "r.csv", items=tmp_path / "i.csv").attributes
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "brand": ["x;y", None], "genre": [("Action", "War"), None], "title": ["Pan", "Quilt"],
+    }  # fmt: skip
+    frame = pd.DataFrame({"sku": ["q", "p"], "brand": [None, "x"], "year": [1999, 2001]})
+    table = Ratings.from_arrays(["a", "b"], ["p", "q"], [1, 2]).with_attributes(frame)
+    assert table.attributes["brand"].tolist() == ["x", None]
+    assert table.attributes["year"].tolist() == [2001, 1999]
+    for wrong, message in (
+        (frame.rename(columns={"sku": "code"}), "0 of its columns, 'code', 'brand', 'year', have a usual name"),
+        (pd.concat([frame, frame]), "list an item twice in column 'sku'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            table.with_attributes(wrong)

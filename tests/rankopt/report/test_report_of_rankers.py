@@ -159,20 +159,41 @@ def test_the_lead_says_what_scores_are(loss, user):
 def test_the_price_of_a_quota_is_the_score_that_its_lists_lose():
     ranker = fitted()
     users = ranker.user_ids_.tolist()[:3]
-    curve = quota_sensitivity(ranker, "genre", users, k=4, limits=(1, 2, 4))
+    curve = quota_sensitivity(ranker, "genre", users, k=4, limits=(2, 3, 9))
+    assert curve.limits.tolist() == [2, 3, 4]
     weights = 1.0 / np.log2(np.arange(2.0, 6.0))
     for row, user in enumerate(users):
         free = ranker.recommend([user], 4).scores
         assert curve.value[row, -1] == pytest.approx(np.average(free, weights=weights))
         two = ranker.recommend([user], 4, constraints=Admissible(4).at_most(2, by="genre")).scores
-        assert curve.value[row, 1] == pytest.approx(np.average(two, weights=weights[: two.size]))
+        assert curve.value[row, 0] == pytest.approx(np.average(two, weights=weights[: two.size]))
     assert (np.diff(curve.mean) >= 0.0).all()
     text, _ = pages(ranker, curve)
     assert "Cost of a quota" in text
-    assert f"the mean over {curve.shared} users" in text
+    assert "Mean over 3 users" in text
     assert f">{curve.lost[0][0]:.4f}<" in text
     with pytest.raises(DataError, match="at least one user"):
         quota_sensitivity(ranker, "genre", [])
+
+
+def test_a_quota_that_shortens_lists_is_marked_and_not_compared():
+    """Two sellers, lists of 4: one item of each makes a list of 2, whose mean score is higher, not the better one."""
+    films = load_ratings_sample()
+    ranker = fitted().fit(films.with_attributes({"seller": {film: film % 2 for film in films.items.tolist()}}))
+    users = ranker.user_ids_.tolist()[:5]
+    curve = quota_sensitivity(ranker, "seller", users, k=4, limits=(1, 2, 3))
+    assert np.isnan(curve.value[:, 0]).all()
+    assert not curve.empty[:, 1:].any()
+    weights, lost = 1.0 / np.log2(np.arange(2.0, 6.0)), []
+    for user in users:
+        free, two = (ranker.recommend([user], 4, constraints=rules).scores
+                     for rules in (None, Admissible(4).at_most(2, by="seller")))  # fmt: skip
+        lost.append(np.average(free - two, weights=weights))
+    text, _ = pages(ranker, curve)
+    assert "1 (shorter lists for 5 of 5 users)" in text
+    assert ">4 (no quota)<" in text
+    assert f">{np.mean(lost):.4f}<" in text
+    assert f">{np.std(lost, ddof=1):.4f}<" in text
 
 
 # The page of the demo: what was measured and proved of each ranker, and whether swapped solvers agree.
