@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import osqp  # noqa: F401  (before PuLP: the other order ends the process)
 import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # a process a core: threads of OpenMP would wait for those of the others

@@ -2,9 +2,11 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import permutations
 from pathlib import Path
 
@@ -719,11 +721,14 @@ def test_a_cone_program_of_cvxpy_is_solved_and_judged():
         np.testing.assert_allclose(solution.primal["w"], [0.5, 1.5, 0.0], atol=1e-4)
         certify(problem, solution)
     assert str(solution.problem) == str(problem)
-    assert {"cvxpy:CLARABEL", "cvxpy:GLOP"} <= set(compatible_solvers(solution.problem))
+    assert {"cvxpy:CLARABEL", "cvxpy:SCS"} == set(compatible_solvers(problem)) - {"cvxpy:ECOS", "cvxpy:MOSEK"}
     with pytest.raises(UnsupportedProblemError, match="'highs' accepts LinearProgram"):
         solve(problem, "highs")
-    with pytest.raises(SolverError, match="gave up"):
+    with pytest.raises(UnsupportedProblemError, match="cvxpy refuses it"):
         solve(problem, "cvxpy:GLOP")
+    whole = cvxpy.Variable(2, integer=True)
+    squares = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(whole - 0.3)), [cvxpy.sum(whole) >= 1])
+    assert not {"cvxpy:CLARABEL", "cvxpy:HIGHS", "cvxpy:OSQP"} & set(compatible_solvers(squares))
 
 
 def test_statuses_of_a_cvxpy_problem_are_errors():
@@ -769,3 +774,69 @@ def test_ctrl_c_is_an_exception_after_every_solver():
         [sys.executable, "-W", "ignore", "-c", AFTERWARDS], capture_output=True, text=True, timeout=300
     )
     assert (ran.returncode, ran.stdout.split()) == (0, ["done"]), ran.stdout + ran.stderr
+
+
+def interval(low, **changes):
+    """min x, at least `low` by one row and at most 1 by another, 0 <= x <= 5."""
+    sides = [-np.inf, low], [1.0, np.inf]
+    return LinearProgram([1.0], [[1.0], [1.0]], *sides, [0.0], [5.0], is_maximization=False, **changes)
+
+
+@pytest.mark.parametrize("solver", ["highs", "cvxpy:CLARABEL", "auto"])
+def test_a_conflict_below_the_tolerance_is_no_false_verdict(solver):
+    """x <= 1 and x >= 1 + 1e-7: a point within the tolerance does not refute "infeasible"."""
+    with pytest.raises(InfeasibleError, match=r"row\[0\], row\[1\]"):
+        solve(interval(1.0 + 1e-7), solver)
+
+
+def test_a_value_that_gains_by_a_violation_is_not_optimal():
+    solution = solve(interval(1.0 + 1e-7), "cvxpy:GLOP")
+    assert solution.value < solution.bound
+    assert solution.status is Status.INACCURATE
+    assert solve(interval(1.0), "cvxpy:GLOP").status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("solver", ["highs", "cvxpy:CLARABEL", "cvxpy:PIQP", "cvxpy:SCS", "auto"])
+def test_an_infeasible_program_is_not_called_unbounded(solver):
+    """min -x, x >= 0, with y at least 2 and at most 1: solvers may report either."""
+    sides = [2.0, -np.inf], [np.inf, 1.0]
+    program = LinearProgram(
+        [-1.0, 0.0], [[0.0, 1.0], [0.0, 1.0]], *sides, [0.0, 0.0], [np.inf, np.inf], is_maximization=False
+    )
+    with pytest.raises(InfeasibleError, match=r"row\[0\], row\[1\]"):
+        solve(program, solver)
+    free = replace(program, row_lower=np.array([0.0, -np.inf]))
+    with pytest.raises(UnboundedError):
+        solve(free, solver)
+
+
+def test_limits_of_variables_bound_what_a_big_m_hides():
+    """min -x + y / 1000, x <= 1e7 y, x <= 10: the relaxation's duals prove -635, the limits -10."""
+    program = LinearProgram(
+        [-1.0, 0.001], [[1.0, -1e7]], [-np.inf], [0.0], [0.0, 0.0], [10.0, 1.0], is_maximization=False,
+        integer=[False, True],
+    )  # fmt: skip
+    for solver in ("highs", "auto"):
+        solution = solve(program, solver)
+        assert solution.value == pytest.approx(-9.999)
+        assert -10.0 <= solution.bound <= solution.value
+
+
+def test_versions_name_the_back_end():
+    solution = solve(interval(0.5), "cvxpy:CLARABEL")
+    assert re.fullmatch(r"1\.\d+\.\d+, clarabel \d+\.\d+\.\d+", solution.version)
+
+
+def test_osqp_is_refused_where_pulp_was_imported_before_it():
+    """It ends the process: a fault of the two packages."""
+    code = (
+        "import pulp; from formulations import compatible_solvers, LinearProgram\n"
+        "p = LinearProgram([1.0], [[1.0]], [0.0], [1.0], [0.0], [1.0])\n"
+        "print('cvxpy:OSQP' in compatible_solvers(p), 'cvxpy:CLARABEL' in compatible_solvers(p))"
+    )
+    if find_spec("pulp") is None or find_spec("osqp") is None:
+        pytest.skip("PuLP or OSQP is not installed")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "False True\n", done.stderr
+    done = subprocess.run([sys.executable, "-c", "import osqp; " + code], capture_output=True, text=True, check=False)
+    assert done.stdout == "True True\n", done.stderr
