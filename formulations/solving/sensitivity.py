@@ -377,11 +377,12 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
     moved = replace(problem, admissible=admissible, ranked=None)
     solution = solve(moved, solver)
     known = [solution.y] if solution.y is not None and solution.y.ndim == 1 else []
-    found = relaxation_prices(moved.compiled, moved.worth)
+    slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
+    tight = any(moved.bound(y) - solution.value <= slack for y in known)  # these duals are optimal
+    found = None if tight else relaxation_prices(moved.compiled, moved.worth)
     prices = [*known, *([] if found is None else [found])]
     bounds = [moved.bound(y) for y in prices]
     relaxed = min(bounds, default=np.inf)
-    slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
     if limit.shares is not None:
         return (solution.value, solution.bound, relaxed, np.nan, float(relaxed - solution.value <= slack))
     sign = {"exactly": 0.0, "at most": 1.0, "at least": -1.0}[limit.side]
