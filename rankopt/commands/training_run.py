@@ -386,7 +386,8 @@ class Training:
         read += [] if validation is None else [("validation", validation)]
         if self.ranker != UNDER_QUOTAS:
             click.echo(
-                f"--ranker {self.ranker} is trained without the quotas; they apply to --validate and `rank`. "
+                f"--ranker {self.ranker} is trained without the quotas; they apply to --validate"
+                f"{' (except early stopping)' if self.ranker == 'boosted' else ''} and `rank`. "
                 f"--ranker {UNDER_QUOTAS} is trained under them.",
                 err=True,
             )

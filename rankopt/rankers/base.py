@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import check_type
 from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
@@ -278,6 +279,7 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
+        check_type("cut_to", cut_to, Evaluation, type(None), error=OptionError, cure="Pass what `evaluate` returns.")
         attributes = self._attributes_of(X, attributes, constraints)
         passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         return self._evaluation(normalized(self, passed.grouped()), constraints, measures, convention, cut_to)

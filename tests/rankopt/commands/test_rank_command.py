@@ -145,6 +145,8 @@ def test_what_shortened_lists_cost_is_against_lists_as_short(files):
     under = ranker.evaluate(queries, constraints=rules, measures="nDCG@6")
     free = ranker.evaluate(queries, constraints=Admissible(6), measures="nDCG@6", cut_to=under)
     assert compare(under, free).differences == pytest.approx(expected)
+    with pytest.raises(OptionError, match="cut_to must be a Evaluation or None; got a int"):
+        ranker.evaluate(queries, cut_to=3)
     with pytest.warns(ListLengthWarning, match="at most 3 .* in 3 of 3 queries"):
         compare(under, ranker.evaluate(queries, constraints=Admissible(6), measures="nDCG@6"))
 

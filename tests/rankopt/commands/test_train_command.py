@@ -9,6 +9,7 @@ import sys
 import time
 from html import unescape
 from pathlib import Path
+from zipfile import is_zipfile
 
 import numpy as np
 import pandas as pd
@@ -241,6 +242,10 @@ def test_trees_are_trained_saved_and_used(files, tmp_path):
     words = ("--ranker", "boosted", "--measure", "nDCG@5", "--position-weights", "log")
     own = BoostedRanker("nDCG@5", position_weights="log")
     assert goes_through_every_command(files, tmp_path, words, own)["rounds"] == own.n_rounds_
+    model = next(path for path in tmp_path.iterdir() if is_zipfile(path))
+    head, _, first, *_ = run("explain", model, files / "test.txt").splitlines()
+    assert head == "What the trees split by"
+    assert first.split()[-1] == f"{own.feature_importances_.max():.1%}"
 
 
 def test_validation_says_how_many_rounds(files, tmp_path):
