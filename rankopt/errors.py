@@ -13,6 +13,7 @@ Other errors of problems and solvers are in `formulations.errors`. Warnings:
 
     TrainingInterruptedWarning (UserWarning)   a fit was interrupted after a step; the ranker has the best model so far
     MissingQueryIdsWarning (UserWarning)   many rows without qid or group were fitted as one query
+    SharedQueriesWarning (UserWarning)     queries of eval_set are training queries
     WorseThanInitWarning (UserWarning)     training ended with a lower measure than its start w₀ on the training queries
     NoProgressWarning (UserWarning)        training found nothing better than its start w₀, on its data or on eval_set
 """
@@ -62,6 +63,10 @@ class TrainingInterruptedWarning(UserWarning):
 
 class MissingQueryIdsWarning(UserWarning):
     """A ranker was fitted on many rows as one query, because neither qid nor group was passed."""
+
+
+class SharedQueriesWarning(UserWarning):
+    """Queries of eval_set have the id and the features of training queries, so what is chosen there overfits."""
 
 
 class ColumnWarning(UserWarning):

@@ -55,11 +55,11 @@ SLIPS = {
     "eval_set of three": (lambda: fit(eval_set=(X, Y, QID)), ["tuple of 3", "eval_qid="]),
     "lam and C": (lambda: fit(LargeMarginRanker(lam=0.1, C=2.0)), ["lam=0.1, C=2.0", "Pass one"]),
     "text in y": (lambda: fit(grades=pd.Series(["good", "bad"] * 20, name="g")), ["'good'", "column 'g'", "y.map("]),
-    "text in X": (lambda: fit(features=spoilt("bad")), ["'bad'", "row 3", "column 'b'", "encode text"]),
+    "text in X": (lambda: fit(features=spoilt("bad")), ["'bad'", "row 3", "column 'b'", "Leave the column out"]),
     "text in an array": (lambda: fit(features=spoilt("bad").to_numpy()), ["'bad'", "row 3", "column 1"]),
     "inf": (lambda: fit(features=spoilt(np.inf).astype(float)), ["inf", "row 3", "column 'b'", "Impute"]),
     "column missing in predict": (
-        lambda: fit(features=FRAME).predict(FRAME[["a", "c"]].assign(site="x")), ["unseen at fit time", "missing:\n- b"]
+        lambda: fit(features=FRAME).predict(FRAME[["a", "c"]].assign(site="x")), ["missing:\n- b"]
     ),
     "columns in another order": (
         lambda: fit(features=FRAME).predict(FRAME[["b", "a", "c"]]), ["same order", "X[list(ranker.feature_names_in_)]"]

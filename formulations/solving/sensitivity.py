@@ -66,6 +66,8 @@ RELATIVE_GAP = 1e-7
 class SensitivityCurve(CompactReprMixin):
     """The optimum against the limit of a constraint, for one problem or several (queries).
 
+    A limit at which most problems have no ranking has no mean: those that have one are a selection.
+
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
     the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
     sum of the constraint's duals, per unit of the limit, NaN if there is none; integral, whether the program's optimum
@@ -135,11 +137,19 @@ class SensitivityCurve(CompactReprMixin):
             f"{more}: then {left} of {len(empty)} {'has' if left == 1 else 'have'} one at every limit."
         )
 
+    @property
+    def mostly_empty(self) -> Bools:
+        """(m,) the limits at which most problems have no ranking, of those that have one at some limit."""
+        empty = np.atleast_2d(self.empty)
+        some = empty[~empty.all(axis=1)]
+        return np.asarray(2 * some.sum(axis=0) > len(some))
+
     def _moments(self, values: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of values (problems, m); NaN of too few."""
+        """Mean and standard deviation of values (problems, m); NaN of too few, and where most problems are empty."""
         none = np.full(self.limits.size, np.nan)
         mean = values.mean(axis=0) if len(values) else none
-        return mean, values.std(axis=0, ddof=1) if len(values) > 1 else none
+        spread = values.std(axis=0, ddof=1) if len(values) > 1 else none
+        return np.where(self.mostly_empty, none, mean), np.where(self.mostly_empty, none, spread)
 
     @property
     def mean(self) -> Floats:
@@ -163,8 +173,8 @@ class SensitivityCurve(CompactReprMixin):
             return {"limit": self.limits, **points}
         (mean, spread), (lost, lost_spread) = (self.mean, self.spread), self.lost
         return {
-            "limit": self.limits, "queries": np.full(self.limits.size, self.shared), "mean": mean, "spread": spread,
-            "lost": lost, "spread of it": lost_spread,
+            "limit": self.limits, "queries": np.where(self.mostly_empty, 0, self.shared), "mean": mean,
+            "spread": spread, "lost": lost, "spread of it": lost_spread,
             "price": self._moments(self.price[self._is_complete])[0],
             "integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
         }  # fmt: skip
@@ -212,8 +222,9 @@ class SensitivityCurve(CompactReprMixin):
         forms = ("{:g}", "{:d}", "{:.5g}", "{:.3g}", "{:.4g}", "{:.3g}", "{:.4g}", "{:d}", "{:d}")
         rows = [[form.format(cell) for form, cell in zip(forms, row, strict=True)]
                 for row in zip(*(column + 0 for column in columns.values()), strict=True)]  # fmt: skip
-        for row, count in zip(rows, there, strict=True):
+        for row, count, sparse in zip(rows, there, self.mostly_empty, strict=True):
             row[-2] += f"/{count}"
+            row[2:7] = ["-"] * 5 if sparse else row[2:7]
         return [self.name, *[*columns][1:]], rows
 
     def __str__(self) -> str:
@@ -226,6 +237,9 @@ class SensitivityCurve(CompactReprMixin):
         note = self.unshared if self.value.ndim > 1 else ""
         if self.value.ndim > 1 and 0 < self.shared < len(self.value):
             note = f"Means are over the {self.shared} of {len(self.value)} queries with a ranking at every limit."
+            if self.mostly_empty.any():
+                limits = ", ".join(f"{limit:g}" for limit in self.limits[self.mostly_empty][:MAX_NAMED])
+                note += f" Most queries have none at limit {limits}: leave it out."
         return "\n".join(line for line in (self.title, *lines, note) if line)
 
 
@@ -357,17 +371,18 @@ def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str 
 
 def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solver: Solver | str) -> tuple[float, ...]:
     """Value, bound, relaxed value, price and integrality at one limit."""
-    try:
-        moved = replace(problem, admissible=limit.at(at), ranked=None)
-    except InfeasibleError:
+    admissible = limit.at(at)
+    if admissible.max_positions < admissible.positions:  # an InfeasibleError would search for the conflict first
         return (np.nan, np.nan, np.nan, np.nan, 0.0)
+    moved = replace(problem, admissible=admissible, ranked=None)
     solution = solve(moved, solver)
     known = [solution.y] if solution.y is not None and solution.y.ndim == 1 else []
-    found = relaxation_prices(moved.compiled, moved.worth)
+    slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
+    tight = any(moved.bound(y) - solution.value <= slack for y in known)  # these duals are optimal
+    found = None if tight else relaxation_prices(moved.compiled, moved.worth)
     prices = [*known, *([] if found is None else [found])]
     bounds = [moved.bound(y) for y in prices]
     relaxed = min(bounds, default=np.inf)
-    slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
     if limit.shares is not None:
         return (solution.value, solution.bound, relaxed, np.nan, float(relaxed - solution.value <= slack))
     sign = {"exactly": 0.0, "at most": 1.0, "at least": -1.0}[limit.side]

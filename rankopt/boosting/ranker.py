@@ -8,7 +8,7 @@ validated before it is loaded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -22,12 +22,14 @@ from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.explanations.contributions import Explanation
 from rankopt.fitting import warn_interrupted
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.typing import AnyBound, AnyMap, AnyMeasure, AnyPositionWeights, Normalize, Seed
+from rankopt.rankers.inputs import document_id, read_pair
+from rankopt.rankers.typing import AnyBound, AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, Document, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -70,6 +72,13 @@ class Forest(CompactReprMixin):
             total += booster.predict(table(features), num_threads=threads)
         return total / len(self.texts)
 
+    def contributions(self, features: Floats, threads: int) -> Floats:
+        """(N, d) the SHAP values of the mean over the members; without the constant of each row."""
+        total = np.zeros(features.shape)
+        for booster in self.boosters:
+            total += booster.predict(features, pred_contrib=True, num_threads=threads)[:, :-1]
+        return total / len(self.texts)
+
 
 def check_trees(texts: Any, rounds: Any, features: int) -> None:
     """ModelError unless these are texts of so many trees at most, which split by so many features."""
@@ -107,7 +116,7 @@ class BoostedRanker(Ranker):
     learning_rate : default 0.1
         The largest change of a score by a leaf, in units of the margin.
     constraints : default None
-        An `Admissible` for `rank` and `score`; training ignores it.
+        An `Admissible` for `rank`, `score` and `best_score_`; training, early stopping and `evals_result_` ignore it.
     normalize : default None
         As in `LargeMarginRanker`.
 
@@ -223,7 +232,8 @@ class BoostedRanker(Ranker):
         measure = objectives[0].loss.regret.measure
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
-        with report_rounds(self.verbose, int(self.n_bags), growth.rounds, repr(measure)) as progress:
+        where = "on eval_set" if self._admissible() is None else "on eval_set without the constraints"
+        with report_rounds(self.verbose, int(self.n_bags), growth.rounds, repr(measure), where) as progress:
             texts, self.n_rounds_, values, interrupted = grow(
                 arranged, objectives, growth, evaluation, metric, progress
             )
@@ -237,6 +247,18 @@ class BoostedRanker(Ranker):
             self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
         if interrupted:
             warn_interrupted("trees")
+
+    def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
+        """Explain the score difference of documents x and y (d,): the differences of their SHAP values, largest first.
+
+        The terms sum to the difference (LightGBM's `pred_contrib`). among: all documents (n, d) of their query; needed
+        only with `normalize`.
+        """
+        check_is_fitted(self)
+        names, rows = read_pair(self, x, y, among)
+        of_x, of_y = Forest(self.estimators_).contributions(np.stack(rows), self._threads())
+        found = Explanation.from_terms(names, of_x - of_y, np.full(len(names), np.nan), *rows)
+        return replace(found, documents=(document_id(x), document_id(y)))
 
     @property
     def feature_importances_(self) -> Floats:

@@ -10,7 +10,7 @@ from zipfile import is_zipfile
 import click
 from click.core import ParameterSource
 
-from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, queries_at, table
+from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, queries_at, shortened, table
 from rankopt.commands.options import (
     Columns,
     Command,
@@ -21,6 +21,7 @@ from rankopt.commands.options import (
     json_option,
     quota_options,
 )
+from rankopt.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,11 +49,18 @@ def evaluate_runs(
     json_: bool,
 ) -> None:
     """Measure the runs of these files, compare each with the first, and print the coverage of each."""
+    from rankopt.data.tables import is_table
     from rankopt.evaluation.runs import compare_runs
     from rankopt.evaluation.trec import read_qrels, read_run
     from rankopt.measures import evaluate, join
 
-    known = read_qrels(qrels, negative="unjudged" if negative is None else negative)
+    try:
+        known = read_qrels(qrels, negative="unjudged" if negative is None else negative)
+    except DataError as error:
+        if not is_table(qrels):
+            raise
+        cure = f"rankopt convert {qrels} --qrels FILE writes its grades as qrels"
+        raise DataError(f"{str(error).rstrip('.')}; {cure}") from error
     read = {name: read_run(path) for name, path in zip(_names(runs), runs, strict=True)}
     how = cast(Literal["error", "skip", "zero"], missing)
     found = {
@@ -65,6 +73,9 @@ def evaluate_runs(
         ties = {name: dict(zip(compared.measures, run.tied.tolist(), strict=True)) for name, run in found.items()}
         as_json({"qrels": qrels, "missing": missing, **compared.as_dict(), "coverage": coverage, "tied": ties})
         return
+    for name, own in lacks.items():
+        if own["unjudged_documents"] == own["documents"]:
+            click.echo(f"warning: no document of {name} is in {qrels}: compare the ids of documents", err=True)
     click.echo(str(compared))
     for line in _coverage_lines(lacks, len(known.query_ids), missing):
         click.echo(line)
@@ -193,7 +204,7 @@ def evaluate(
 
     With several, each is compared with the first by a paired test over queries; p of runs is corrected by Holm.
     Lists are those of `rankopt rank`: under the quotas, else under the constraints that the model was trained under.
-    What these cost is shown by a paired test against the lists of k documents without them.
+    What these cost is shown by a paired test against lists of the same length without them.
     """
     from rankopt.measures import parse
     from rankopt.measures.measure import convention_named
@@ -235,6 +246,7 @@ def evaluate(
     )
     found: dict[str, Evaluation] = {}
     free: dict[str, Evaluation] = {}  # lists of as many documents without the constraints
+    cut: dict[str, str] = {}  # how many lists are shorter than k
 
     def add(path: str, queries: Queries, run: NDArray[np.float64], deploy: Callable[..., Deployment], own: Any) -> None:
         admissible = quotas.admissible(queries, own)
@@ -244,7 +256,8 @@ def evaluate(
         found[path] = shown.evaluate(run[queries.rows], wanted, rules)
         if admissible is not None:
             plain = deploy(queries.grouped(), Admissible(admissible.k))
-            free[path] = plain.evaluate(run[queries.rows], wanted, rules)
+            free[path] = plain.evaluate(run[queries.rows], wanted, rules, cut_to=found[path])
+            cut[path] = shortened(found[path].lengths, queries, admissible.k)
 
     if scores:
         queries = queries_at(data, unjudged, columns=columns)
@@ -269,7 +282,7 @@ def evaluate(
     if json_:
         record: dict[str, Any] = {path: evaluation.as_dict() for path, evaluation in found.items()}
         compared = [{"run": other, "baseline": first, **result.as_dict()} for (other, _), result in pairs.items()]
-        costs = [{"run": path, **result.as_dict()} for (path, _), result in cost.items()]
+        costs = [{"run": path, **result.as_dict(), "lists": cut[path]} for (path, _), result in cost.items()]
         as_json({"runs": record, "compared": compared, "constraints": costs})
         return
     for path, evaluation in found.items():
@@ -281,6 +294,8 @@ def evaluate(
     if cost:
         click.secho("\nconstraints against none, in lists of the same length", bold=True)
         _differences(cost)
+        for text in dict.fromkeys(filter(None, cut.values())):
+            click.echo(text)
 
 
 def _differences(pairs: Mapping[tuple[str, str], Comparison]) -> None:
@@ -314,7 +329,6 @@ def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
 
     from rankopt.data.svmlight.parser import NUMBER
     from rankopt.data.text import clipped, text_lines
-    from rankopt.errors import DataError
 
     values = []
     for number, line in text_lines(path):

@@ -68,16 +68,37 @@ def explain(
         for cure in ("pass measure='nDCG@10'", "train another measure and evaluate with it"):
             message = message.replace(cure, other)
         raise OptionError(message) from error
-    weights = _weights(ranker, normalized(ranker, queries))
+    weights, gains = _weights(ranker, normalized(ranker, queries)), _gains(ranker, queries)
     if report is not None:
         from rankopt.report.ranker_pages import page_of_explanations
 
         name = f"{type(ranker).__name__} from {Path(model).name} on {Path(data).name}"
         write_report(report, page_of_explanations(name, found, weights, count, as_given()))
     if json_:
-        as_json({"model": model, "data": data, **_record(found, weights, count)})
+        as_json({"model": model, "data": data, **_record(found, weights, count), "gains": dict(gains)})
     else:
+        if gains:
+            _print_gains(gains)
         _print(found, weights, count)
+
+
+def _names(ranker: Any, queries: Queries) -> list[str]:
+    names = getattr(ranker, "feature_names_in_", queries.feature_names)
+    return [f"feature {j + 1}" for j in range(queries.n_features)] if names is None else [str(name) for name in names]
+
+
+def _gains(ranker: Any, queries: Queries) -> list[tuple[str, float]]:
+    """The features of trees with their share of the gain of all splits, the largest first; of others none."""
+    if not hasattr(ranker, "feature_importances_"):
+        return []
+    pairs = zip(_names(ranker, queries), ranker.feature_importances_.tolist(), strict=True)
+    return sorted(pairs, key=lambda pair: -pair[1])
+
+
+def _print_gains(gains: Sequence[tuple[str, float]]) -> None:
+    click.secho("What the trees split by", bold=True)
+    table(["feature", "share of the gain"], [[name, f"{share:.1%}"] for name, share in gains[:LISTED]])
+    click.echo("")
 
 
 def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
@@ -88,12 +109,7 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
 
     own = queries.grouped()
     deviation = deviations_within(own.features, own.offsets)
-    feature_names = getattr(ranker, "feature_names_in_", queries.feature_names)
-    names = (
-        [f"feature {j + 1}" for j in range(queries.n_features)]
-        if feature_names is None
-        else [str(name) for name in feature_names]
-    )
+    names = _names(ranker, queries)
     if ranker.coef_.ndim == 1:
         return [("scores", Weights.from_coefficients(names, ranker.coef_, deviation))]
     return [

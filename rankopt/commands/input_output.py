@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,10 @@ from rankopt.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
+
+
+DROP = r", or drop columns: --drop .*?(?=; \d+ columns have|$)|, or the column: --drop COLUMN"
+"""Cures of data that do not help a model, which needs all its features."""
 
 
 def queries_at(
@@ -97,7 +102,15 @@ def model_and_queries(
         raise click.UsageError(f"{model} recommends items to users and ranks no queries; use rankopt recommend {model}")
     names = getattr(ranker, "feature_names_in_", None)
     features = None if names is None else [str(name) for name in names]
-    queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded)
+    needed = [one for text in columns.drop for one in (text, *text.split(",")) if one in (features or ())]
+    if needed and not columns.features:
+        raise click.UsageError(
+            f"--drop {needed[0]}: {model} was trained on the feature {needed[0]!r} and needs it; leave --drop out"
+        )
+    try:
+        queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded)
+    except DataError as error:  # the model needs all its features
+        raise DataError(re.sub(DROP, "", str(error))) from error
     return ranker, queries if attributes is None else read_attributes(attributes, queries)
 
 
@@ -110,6 +123,19 @@ def check_attributes(queries: Queries, constraints: Any) -> None:
         near = did_you_mean(missing[0], queries.attributes)
         cure = f"{near} Else give" if near else ": give"
         raise click.UsageError(f"no attribute {missing[0]!r} is known{cure} --attributes FILE with such a column")
+
+
+def shortened(lengths: Any, queries: Queries, k: int) -> str:
+    """How many lists have fewer than k documents though their query has more; empty if none has."""
+    import numpy as np
+
+    short = lengths < np.minimum(np.diff(queries.offsets), k)
+    if not short.any():
+        return ""
+    return (
+        f"{short.sum()} of {len(queries)} lists are shorter than {k} (shortest: {lengths[short].min()}): "
+        "their queries have no longer admissible list"
+    )
 
 
 def write_output(path: str, content: bytes) -> None:

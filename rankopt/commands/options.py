@@ -305,7 +305,10 @@ def as_options(message: str) -> str:
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),
         ("impute it, or leave the document out", "fill it in, or drop the row, or the column: --drop COLUMN"),
-        (r", as in frame\.fillna\(0\) or by SimpleImputer", " in the file"),
+        (
+            r", as in frame\.fillna\(0\) or by SimpleImputer",
+            " in the file, as pandas does by frame.fillna(frame.median(numeric_only=True))",
+        ),
         (r"features=\[\.\.\.\]", "--features A,B,C"),
         (r"frame\.drop\(columns=\.\.\.\)", "--drop COLUMN"),
         (r"frame\.drop\(columns=\['(.*?)'\]\)", lambda found: "--drop " + found[1].replace("', '", ",")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, write_output
+from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, shortened, write_output
 from rankopt.commands.options import (
     Columns,
     Command,
@@ -71,6 +71,8 @@ def rank(
     Columns of the output: query, rank, document, score.
     Without quotas, the constraints that the model was trained under apply.
     """
+    import numpy as np
+
     quotas.check_k(alone=True)
     if format_ == "tab" and not (tag is None and scores is None):
         raise click.UsageError("--tag and --scores are options of a TREC run; add --format trec")
@@ -83,6 +85,10 @@ def rank(
         orders = ranker.rank(_by_row(queries), k=quotas.k, constraints=admissible)
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
+    if admissible is not None:
+        k = min(admissible.k, quotas.k or admissible.k)
+        short = shortened(np.array([orders[query].size for query in queries.query_ids]), queries, k)
+        click.echo(short, err=True, nl=bool(short))
     predicted = ranker.predict(_by_row(queries))
     if format_ == "trec":
         content = _trec_run(data, queries, orders, predicted, tag, scores).encode()

@@ -41,7 +41,11 @@ from rankopt.commands.training_run import Training, destination
     "options below are those of this ranker: `rankopt train --ranker NAME --help` lists them.",
 )  # fmt: skip
 @quota_options
-@click.option("--validate", type=click.Path(exists=True), help="Data on which repeated options are chosen.")
+@click.option(
+    "--validate",
+    type=click.Path(exists=True),
+    help="Data on which repeated options are chosen, and the number of trees.",
+)
 @unjudged_option
 @report_option
 @json_option
@@ -63,7 +67,8 @@ def train(
 
     TRAIN is a table (parquet, CSV, Feather), a LETOR / SVMlight file, or a folder that `rankopt convert` wrote.
 
-    Under quotas the ranker is trained for the lists that these admit; the attributes are columns of text of TRAIN.
+    Under quotas --ranker margin is trained for the lists that these admit. Other rankers are trained for lists without
+    quotas; theirs apply to --validate and to `rank`. The attributes are columns of text of TRAIN.
 
     Each value of --lam and of --position-weights is a separate fit, so that each can be interrupted and resumed; in
     Python, `path` of a ranker reuses work for a convex bound. The best on --validate is saved.

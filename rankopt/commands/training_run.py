@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.input_output import as_given, as_json, queries_at, table, write_report
+from rankopt.commands.input_output import (
+    as_given,
+    as_json,
+    check_attributes,
+    queries_at,
+    shortened,
+    table,
+    write_report,
+)
 from rankopt.commands.options import (
     RANKERS,
     TRIED,
@@ -26,7 +34,7 @@ from rankopt.commands.options import (
     options_of,
     parameters_of,
 )
-from rankopt.errors import OptionError, TrainingInterruptedWarning, WorseThanInitWarning
+from rankopt.errors import OptionError, SharedQueriesWarning, TrainingInterruptedWarning, WorseThanInitWarning
 from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
@@ -108,6 +116,9 @@ RESULTS = {
 }
 """Numbers of a certificate: name in the report → attribute, and format of the column (none: only in the JSON)."""
 
+UNDER_QUOTAS = "margin"
+"""The value of `--ranker` that is trained under quotas; the others ignore them in training."""
+
 SIZES = {"rounds": "n_rounds_", "steps": "n_iter_"}
 """How much was computed: name in the report → attribute of the ranker."""
 
@@ -135,23 +146,28 @@ def results_of(ranker: Any) -> dict[str, Any]:
 
 
 def report_table(
-    rows: Sequence[dict[str, Any]], chosen: dict[str, Any], measure: str
+    rows: Sequence[dict[str, Any]], chosen: dict[str, Any], measure: str, quotas: bool = False
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and lines of a table with one line per fit."""
+    """Head and lines of a table with one line per fit. quotas: whether validation is under quotas."""
     formats = {name: form for name, (_, form) in RESULTS.items()}
     formats |= {"lam": "g", "measure": ".4f", "seconds": ".1f"}
     columns = (*TRIED, "features", *RESULTS, "measure", "kind", "models", "trees", *SIZES, "seconds")
     names = [name for name in columns if name in chosen and name != "relative_gap"]
     head = [f"{measure} in training" if name == "measure" else name for name in names]
+
+    def cell(row: dict[str, Any], name: str) -> str:
+        chosen_by = f"{row['lam_option']} = " if name == "lam" and "lam_option" in row else ""
+        return chosen_by + format(row[name], formats.get(name, ""))
+
     lines = [
         [
-            *(format(row[name], formats.get(name, "")) for name in names),
+            *(cell(row, name) for name in names),
             "-" if row["validation"] is None else f"{row['validation']:.4f}",
             "chosen" if row is chosen and len(rows) > 1 else "",
         ]
         for row in rows
     ]
-    return [*head, f"{measure} on validation", ""], lines
+    return [*head, f"{measure} on validation{' under the quotas' if quotas else ''}", ""], lines
 
 
 def advice_on(chosen: dict[str, Any], margin: bool, start: str) -> list[str]:
@@ -176,6 +192,23 @@ def advice_on(chosen: dict[str, Any], margin: bool, start: str) -> list[str]:
         advice.append(f"Training ended because {stop}.")
     return advice
 
+
+def _advice_on_scales(ranker: Any, queries: Queries) -> list[str]:
+    """Advice on a penalty of weights whose features have very different deviations within queries."""
+    from rankopt.explanations.contributions import deviations_within
+
+    if not hasattr(ranker, "lam") or not hasattr(ranker, "coef_") or ranker.normalize is not None:
+        return []
+    own = queries.grouped()
+    deviation = deviations_within(own.features, own.offsets)
+    deviation = deviation[deviation > 0.0]
+    if not deviation.size or deviation.max() < SCALES * deviation.min():
+        return []
+    spread = f"{deviation.min():.2g} to {deviation.max():.2g}"
+    return [f"The features are of very different scale (deviations {spread}): try --normalize zscore, or rank."]
+
+
+SCALES = 1e3  # ratio of deviations within queries that one penalty of all weights does not suit
 
 MANIFEST = "training.json"
 OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")  # options that may change when a training is resumed
@@ -288,13 +321,17 @@ class Training:
             validation = queries_at(
                 self.validate, self.unjudged, queries.n_features, self.columns, queries.feature_names
             )
+        self._say_quotas(queries, validation)
         rows, best, interrupted = [], None, False
-        for number, (position_weights, value) in enumerate(
-            product(self.position_weights or (None,), self.lam or (None,))
-        ):
+        fits = [*product(self.position_weights or (None,), self.lam or (None,))]
+        for number, (position_weights, value) in enumerate(fits):
             subfolder = None if checkpoint is None else checkpoint / f"lam{number}"
             if subfolder is not None and subfolder.is_symlink():
                 raise OptionError(f"{subfolder} is a link; a training stores its checkpoints in its own folders")
+            if len(fits) > 1:
+                shown = {"--lam": value, "--position-weights": position_weights}
+                words = [f"{option} {one}" for option, one in shown.items() if one is not None]
+                click.echo(f"fit {number + 1} of {len(fits)}: {' '.join(words)}", err=True)
             try:
                 ranker, row, interrupted = self._fit(queries, validation, value, position_weights, not json_, subfolder)
             except KeyboardInterrupt:  # before the first step of this λ: earlier fits are saved
@@ -311,20 +348,19 @@ class Training:
         best[0].save(self.model)
         if checkpoint is not None:
             note(checkpoint, Path(self.model))
-        shown = report_table(rows, best[1], str(best[0].measure))
+        report = report_table(rows, best[1], str(best[0].measure), bool(self.quotas))
         if page is not None:
             from rankopt.report.ranker_pages import page_of_training
 
             name = f"{type(best[0]).__name__} on {Path(self.train_file).name}"
-            write_report(page, page_of_training(best[0], queries, *shown, name, as_given()))
+            write_report(page, page_of_training(best[0], queries, *report, name, as_given()))
         if json_:
             as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
-            table(*shown)
-            for line in advice_on(
-                best[1], self.ranker == "margin", str(getattr(best[0], "_start", lambda: "--init")())
-            ):
-                click.echo(line)
+            table(*report)
+            advice = advice_on(best[1], self.ranker == "margin", str(getattr(best[0], "_start", lambda: "--init")()))
+            for line in advice + _advice_on_scales(best[0], queries):
+                click.echo(f"{'chosen fit: ' if len(rows) > 1 else ''}{line}")
             click.echo(f"wrote {self.model}")
         if interrupted:
             if checkpoint is not None:
@@ -339,6 +375,29 @@ class Training:
         for name in getattr(self.quotas.admissible(queries), "attributes", ()):
             if name not in queries.attributes:
                 raise click.UsageError(f"quotas need a table with the column {name!r}; {self.train_file} has none")
+
+    def _say_quotas(self, train: Queries, validation: Queries | None) -> None:
+        """Print what the quotas apply to, and how many lists they shorten."""
+        from rankopt.rankers.deployment import Deployment
+
+        if not self.quotas:
+            return
+        read = [("training", train)] if self.ranker == UNDER_QUOTAS else []
+        read += [] if validation is None else [("validation", validation)]
+        if self.ranker != UNDER_QUOTAS:
+            click.echo(
+                f"--ranker {self.ranker} is trained without the quotas; they apply to --validate"
+                f"{' (except early stopping)' if self.ranker == 'boosted' else ''} and `rank`. "
+                f"--ranker {UNDER_QUOTAS} is trained under them.",
+                err=True,
+            )
+        for name, queries in read:
+            own = self.quotas.admissible(queries)
+            check_attributes(queries, own)
+            with cures_as_options():
+                lengths = Deployment.from_queries(queries.grouped(), own).lengths()
+            short = shortened(lengths, queries, self.quotas.k or 0)
+            click.echo(f"{name}: {short}" if short else "", err=True, nl=bool(short))
 
     def _keep(self, folder: Path) -> None:
         """Store this training; OptionError where the folder belongs to another one."""
@@ -397,8 +456,12 @@ class Training:
         with warnings.catch_warnings(record=True) as caught, cures_as_options():
             warnings.simplefilter("always")  # the report states how each run stopped
             ranker.fit(queries, eval_set=validation)
+        for one in caught:
+            if issubclass(one.category, SharedQueriesWarning):
+                click.echo(f"warning: {str(one.message).replace('eval_set', '--validate')}", err=True)
         interrupted = any(issubclass(one.category, TrainingInterruptedWarning) for one in caught)
         more |= {} if lam is None else {"lam": getattr(ranker, "lam_", lam)}
+        more |= {"lam_option": lam} if isinstance(lam, str) else {}
         row = {
             **more,
             **results_of(ranker),

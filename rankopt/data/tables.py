@@ -131,6 +131,7 @@ def queries_of_frame(
         queries = named_as((*QUERY_COLUMNS, *SESSION_COLUMNS), numbers)
         called = {name: values[name] for name in numbers if GRADED.search(name)}
         odd_ones = {"queries": queries, "graded": _like_grades(called)}
+        numbering = [name for name in numbering if not name.startswith("__index_level_")]  # pandas' own: no news
         _warn_of_columns(where, numbering=numbering, different=different, constant=constant, **odd_ones)
     holds = {name: _holds(values[name]) for name in left}
     numeric = [name for name in left if holds[name] == "numbers"] if features is None else features

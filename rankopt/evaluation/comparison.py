@@ -330,9 +330,11 @@ def _warn_of_lengths(a: Evaluation, b: Evaluation, measures: Sequence[Measure]) 
     seen = [one for one in measures if (getattr(one, "cutoff", None) or np.inf) > end]
     if seen and 2 * cut > len(a):
         names = ", ".join(map(repr, seen))
+        less = np.count_nonzero(shorter.lengths < other.lengths)
         warnings.warn(
-            f"lists of {end} documents are compared with longer ones in {cut} of {len(a)} queries by {names}, which "
-            f"counts what follows; cut all lists to {end}, or measure at @{end} or less",
+            f"lists of at most {end} documents are compared with longer ones in {less} of {len(a)} queries by {names}, "
+            f"which counts what follows; cut all lists to {end}, or measure at @{end} or less, or cut each "
+            "list to the length of the other: ranker.evaluate(..., cut_to=...)",
             ListLengthWarning,
             stacklevel=3,
         )

@@ -123,11 +123,13 @@ class RunComparison(CompactReprMixin):
         head = f"{'measure':{width}}  {'run':{name_width}}  queries    mean  {inside:>18}"
         if self.comparisons:
             head += f"  difference  {inside:>18}       p    Holm"
-        lines = [head]
+        lines, first = [head], {*self.runs[self.baseline].query_ids}
+        apart = {name for name, run in self.runs.items() if {*run.query_ids} != first}
         for row in self.rows():
             low, high = row["low"], row["high"]
             spread = "-" if np.isnan(low) else f"[{low:.4f}, {high:.4f}]"
-            line = f"{row['measure']:{width}}  {row['run']:{name_width}}  {row['queries']:7}  {row['mean']:6.4f}"
+            count = f"{row['queries']}{'*' if row['run'] in apart else ''}"
+            line = f"{row['measure']:{width}}  {row['run']:{name_width}}  {count:>7}  {row['mean']:6.4f}"
             line += f"  {spread:>18}"
             if row["difference"] is not None:
                 low, high = row["difference_low"], row["difference_high"]
@@ -135,7 +137,9 @@ class RunComparison(CompactReprMixin):
                 line += f"  {row['p']:6.4f}  {row['p_holm']:6.4f}"
             lines.append(line.rstrip())
         notes = dict.fromkeys(note for run in self.runs.values() for note in run.notes)
-        return "\n".join([*lines, self.note, *notes])
+        other = "* mean over other queries than those of the first run: only the differences, over shared ones, compare"
+        marked = [other] if apart else []
+        return "\n".join([*lines, *marked, self.note, *notes])
 
 
 def compare_runs(

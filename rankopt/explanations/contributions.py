@@ -29,12 +29,15 @@ SHOWN = 10  # features that a printed explanation lists; the rest is summed in o
 class Explanation(CompactReprMixin):
     """`score(x) - score(y) = Σ_j coef_j (x_j - y_j)`, its terms sorted by magnitude.
 
+    Of trees the terms are differences of SHAP values, and `coef` is NaN.
+
     Fields (d features, most important first; terms of equal magnitude in the order of the features):
 
     * `features`: their names, `x0`, `x1`, ... where the data named none
-    * `contributions` (d,): coef_j (x_j - y_j), in units of the score; positive speaks for x
+    * `contributions` (d,): the terms, in units of the score; positive speaks for x
     * `coef`, `x`, `y` (d,): the factors
     * `column` (d,): the column of each feature in the data
+    * `documents`: the ids of x and y, empty if unknown
     """
 
     features: tuple[str, ...]
@@ -43,6 +46,7 @@ class Explanation(CompactReprMixin):
     x: Floats
     y: Floats
     column: Ints
+    documents: tuple[str, str] = ("", "")
 
     @classmethod
     def from_coefficients(cls, features: tuple[str, ...], coef: Floats, x: Floats, y: Floats) -> Explanation:
@@ -53,7 +57,11 @@ class Explanation(CompactReprMixin):
                 f"scores cannot be explained because {len(features)} features are named and the weights, x and y have "
                 f"the shapes {', '.join(map(str, widths))}; give the features that the weights were learned on."
             )
-        terms = coef * (x - y)
+        return cls.from_terms(features, coef * (x - y), coef, x, y)
+
+    @classmethod
+    def from_terms(cls, features: tuple[str, ...], terms: Floats, coef: Floats, x: Floats, y: Floats) -> Explanation:
+        """Sort the terms (d,)."""
         order = np.argsort(-np.abs(terms), kind="stable")
         found = cls(tuple(features[j] for j in order), terms[order], coef[order], x[order], y[order], order)
         for column in (found.contributions, found.coef, found.x, found.y, found.column):
@@ -69,9 +77,14 @@ class Explanation(CompactReprMixin):
         """A table of the largest contributions, the sum of all others, and the total."""
         shown = min(SHOWN, len(self.features))
         width = max(8, *(len(name) for name in self.features[:shown])) if shown else 8
-        lines = [f"{'feature':<{width}} {'coef':>10} {'x':>10} {'y':>10} {'adds':>10}"]
+        known = {"coef": self.coef, "x": self.x, "y": self.y}
+        if np.isnan(self.coef).all():
+            del known["coef"]
+        head, space = " ".join(f"{name:>10}" for name in known), " " * (11 * len(known) - 1)
+        named = [f"{name}: {one}" for name, one in zip("xy", self.documents, strict=True) if one]
+        lines = [*([", ".join(named)] if named else []), f"{'feature':<{width}} {head} {'adds':>10}"]
         for j in range(shown):
-            numbers = (self.coef[j], self.x[j], self.y[j])
+            numbers = [column[j] for column in known.values()]
             lines.append(
                 f"{self.features[j]:<{width}} "
                 + " ".join(f"{number:>10.4g}" for number in numbers)
@@ -79,8 +92,8 @@ class Explanation(CompactReprMixin):
             )
         rest = len(self.features) - shown
         if rest:
-            lines.append(f"{f'{rest} others':<{width}} {'':>32} {self.contributions[shown:].sum():>+10.4g}")
-        lines.append(f"{'total':<{width}} {'':>32} {self.total:>+10.4g}")
+            lines.append(f"{f'{rest} others':<{width}} {space} {self.contributions[shown:].sum():>+10.4g}")
+        lines.append(f"{'total':<{width}} {space} {self.total:>+10.4g}")
         return "\n".join(lines)
 
 

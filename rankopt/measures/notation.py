@@ -120,7 +120,10 @@ def measure_of(text: str) -> Measure:
             measure_with(tree.func.id, {}, None), text, [_literal(value, text) for value in tree.args]
         )
     if isinstance(tree, ast.Call) and not tree.args:
-        options = {str(keyword.arg): _literal(keyword.value, text) for keyword in tree.keywords}
+        options = {  # a name is a word whose quotes the shell removed
+            str(keyword.arg): keyword.value.id if isinstance(keyword.value, ast.Name) else _literal(keyword.value, text)
+            for keyword in tree.keywords
+        }
         tree = tree.func
     if not isinstance(tree, ast.Name):
         raise _unreadable(text)

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import check_type
 from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
-from rankopt.data.validation import check_same_index
+from rankopt.data.validation import check_same_index, column_names
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import Evaluation, Measures
 from rankopt.explanations.tightness import Tightness, bounds_at, max_regret_of, of_parts
@@ -199,7 +200,9 @@ class Ranker(BaseEstimator):
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
         eval_set = in_one(eval_set, eval_X, eval_y)
-        evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+        evaluation = read_evaluation(
+            self, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes
+        )
         self._fit(queries, weights, evaluation)
         return self
 
@@ -248,6 +251,7 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
         check_same_index(X=X, sample_weight=sample_weight)
+        attributes = self._attributes_of(X, attributes, constraints)
         passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = weights_of_rows(passed, sample_weight)
         return self._mean(normalized(self, passed.grouped()), weights, constraints)
@@ -263,27 +267,38 @@ class Ranker(BaseEstimator):
         constraints: Admissible | None = None,
         measures: Measures | None = None,
         convention: str | Convention = "default",
+        cut_to: Evaluation | None = None,
     ) -> Evaluation:
         """Return the values of each query, of which `score` is the mean: the argument of `compare`.
 
-        measures: one or several, by default the measure of the ranker. What a quota costs a ranker is
+        measures: one or several, by default the measure of the ranker. cut_to: an evaluation of the same queries; each
+        list is cut to its length there. What a quota costs a ranker, in lists of the same length, is
 
-            compare(ranker.evaluate(test, constraints=rules), ranker.evaluate(test, constraints=Admissible(rules.k)))
+            under = ranker.evaluate(test, constraints=rules)
+            compare(under, ranker.evaluate(test, constraints=Admissible(rules.k), cut_to=under))
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
+        check_type("cut_to", cut_to, Evaluation, type(None), error=OptionError, cure="Pass what `evaluate` returns.")
+        attributes = self._attributes_of(X, attributes, constraints)
         passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        return self._evaluation(normalized(self, passed.grouped()), constraints, measures, convention)
+        return self._evaluation(normalized(self, passed.grouped()), constraints, measures, convention, cut_to)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
         return self._evaluation(queries, constraints).mean(weights=weights)
 
     def _evaluation(
-        self, queries: Queries, constraints: Any, measures: Any = None, convention: str | Convention = "default"
+        self,
+        queries: Queries,
+        constraints: Any,
+        measures: Any = None,
+        convention: str | Convention = "default",
+        cut_to: Evaluation | None = None,
     ) -> Evaluation:
         chosen = self.measure if measures is None else measures
-        return self._deployment(queries, constraints).evaluate(self._scores(queries.features), chosen, convention)
+        shown = self._deployment(queries, constraints)
+        return shown.evaluate(self._scores(queries.features), chosen, convention, cut_to)
 
     @overload
     def rank(
@@ -341,6 +356,7 @@ class Ranker(BaseEstimator):
                 f"k must be at most {admissible.k}, the positions of {admissible!r:.80}; got {k}. State constraints "
                 f"of {k} positions, or lower k."
             )
+        attributes = self._attributes_of(X, attributes, constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
         shown = self._deployment(queries, admissible).orders(self._scores(queries.features))
@@ -364,6 +380,14 @@ class Ranker(BaseEstimator):
                 f"constraints cannot be a {type(chosen).__name__}; state them as Admissible(k).at_most(...)"
             )
         return chosen
+
+    def _attributes_of(self, X: Any, attributes: Any, constraints: Any) -> Any:
+        """The attributes passed; without them those of the constraints that are columns of a frame X, not features."""
+        admissible, known = self._admissible(constraints), column_names(X)
+        if attributes is not None or admissible is None or known is None or isinstance(X, Queries):
+            return attributes
+        features = {*getattr(self, "feature_names_in_", ())}
+        return {name: X[name] for name in admissible.attributes if name in known and name not in features} or None
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         """The rule that ranks the documents of these queries from their scores."""
@@ -393,6 +417,7 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
+        attributes = self._attributes_of(X, attributes, constraints)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         parsed = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
         if not isinstance(parsed, MeasureMix) or self._admissible(constraints) is not None:
@@ -451,6 +476,7 @@ class Ranker(BaseEstimator):
         admissible = self._admissible(constraints)
         if admissible is None:
             raise OptionError(f"sensitivity needs constraints; {self._unlimited}")
+        attributes = self._attributes_of(X, attributes, constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         deployment = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)

@@ -137,12 +137,18 @@ class Deployment:
         )  # fmt: skip
         return dict(zip(queries, np.split(solve_sets(batch, self.solver).order, places[1:-1]), strict=True))
 
-    def evaluate(self, scores: Floats, measures: Measures, convention: str | Convention = "default") -> Evaluation:
+    def evaluate(
+        self,
+        scores: Floats,
+        measures: Measures,
+        convention: str | Convention = "default",
+        cut_to: Evaluation | None = None,
+    ) -> Evaluation:
         """Evaluate the rankings of these scores (N,), averaged over documents of equal score that the constraints do
-        not distinguish; see `evaluate_exchangeable`."""
-        if self.sets is None:
+        not distinguish; see `evaluate_exchangeable`. Lists end where those of the same query in `cut_to` end."""
+        if self.sets is None and cut_to is None:
             return evaluate(self.queries, scores, measures, convention=convention)
-        made = self.ranking_scores(scores)
+        made = self.ranking_scores(scores, cut_to)
         return evaluate_exchangeable(self.queries, made, measures, self.classes(scores), convention)
 
     def classes(self, scores: Floats) -> Ints:
@@ -153,12 +159,26 @@ class Deployment:
         )
         return np.asarray(codes.ravel())
 
-    def ranking_scores(self, scores: Floats) -> Floats:
+    def ranking_scores(self, scores: Floats, cut_to: Evaluation | None = None) -> Floats:
         """(N,) scores that make these rankings: -inf for documents that are not shown."""
         made = np.full(scores.size, -np.inf)
-        for start, order in zip(self.offsets[:-1], self.orders(scores), strict=True):
-            made[start + order] = np.arange(order.size, 0, -1)
+        lengths = np.diff(self.offsets) if cut_to is None else cut_to.for_queries(self.queries.query_ids).lengths
+        for start, order, length in zip(self.offsets[:-1], self.orders(scores), lengths.tolist(), strict=True):
+            shown = order[:length]
+            made[start + shown] = np.arange(shown.size, 0, -1)
         return made
+
+    def lengths(self) -> Ints:
+        """(m,) the number of documents that are shown for each query."""
+        sizes = np.diff(self.offsets)
+        if self.sets is None:
+            return sizes
+        return np.array(
+            [
+                one.order(np.zeros(n)).size if isinstance(one, GroupCapacities) else one.positions
+                for one, n in zip(self.sets, sizes.tolist(), strict=True)
+            ]
+        )
 
 
 def _in_order(shown: Ints, scores: Floats, kinds: Ints) -> Ints:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from formulations.arrays import check_no_mask, each, is_sparse
+from rankopt.data.canonical_order import fingerprints
 from rankopt.data.normalization import METHODS, QueryNormalizer, normalize
 from rankopt.data.queries import Queries
 from rankopt.data.tables import FEW_ROWS, USUAL, warn_of_features
@@ -24,9 +25,11 @@ from rankopt.data.validation import (
     named_as,
     without_query_column,
 )
-from rankopt.errors import ColumnWarning, DataError, OptionError
+from rankopt.errors import ColumnWarning, DataError, OptionError, SharedQueriesWarning
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
+
+Floats = NDArray[np.float64]
 
 SEVERAL = (tuple, list, set, frozenset)
 
@@ -110,24 +113,28 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         if "feature names" in first:  # scikit-learn's check wants another order of columns refused, in its words
             cure = "Pass X[list(ranker.feature_names_in_)]." if "same order" in str(error) else ""
             raise DataError(f"{error}{cure}") from None
-        entry = None if is_sparse(features) else _bad_entry(features)
-        if entry is None:
+        bad = None if is_sparse(features) else _bad_entry(features)
+        if bad is None:
             raise
-        raise DataError(
-            f"{first}: X has {entry}. Impute it, as in X.fillna(X.median()) or by SimpleImputer in a Pipeline that "
-            "keeps the column qid, encode text as numbers, or leave the column out."
-        ) from None
+        entry, where = bad
+        cure = (
+            "Leave the column out of X, or encode it as numbers first."
+            if isinstance(entry, str)
+            else "Impute it, as in X.fillna(X.median()) or by SimpleImputer in a Pipeline that keeps the column qid, "
+            "or leave the column out."
+        )
+        raise DataError(f"{first}: X has {entry!r} in {where}. {cure}") from None
 
 
-def _bad_entry(features: Any) -> str | None:
-    """The first entry of a table that is no finite number, with its row and column; None without one."""
+def _bad_entry(features: Any) -> tuple[Any, str] | None:
+    """The first entry of a table that is no finite number, and its row and column in words; None without one."""
     names = column_names(features)
     table = np.asarray(features, dtype=object)
     for column in range(table.shape[1] if table.ndim == 2 else 0):
         row = bad_row(table[:, column])
         if row is not None:
             where = f"column {column}" if names is None else f"column {names[column]!r}"
-            return f"{table[row, column]!r} in row {row}, {where}"
+            return table[row, column], f"row {row}, {where}"
     return None
 
 
@@ -269,9 +276,38 @@ def documents_of(queries: Queries) -> NDArray[Any]:
     return documents
 
 
-def read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | None:
+def read_evaluation(ranker: Fitted, train: Queries, eval_set: Any, **ways: Any) -> Queries | None:
     """The data that a ranker chooses on: `(X, y)` or `Queries`, with `ways` (qid, group, attributes) as in fit; or a
-    list of one such, with lists of one."""
+    list of one such, with lists of one. Warns of queries that `train` has too."""
+    evaluation = _read_evaluation(ranker, eval_set, **ways)
+    if evaluation is None:
+        return None
+    same = _shared_queries(train, evaluation)
+    if same:
+        warnings.warn(
+            f"{len(same)} of {len(evaluation)} queries of eval_set are training queries, by id and features, such as "
+            f"{same[0]!r}: what is chosen on them overfits. Pass other queries.",
+            SharedQueriesWarning,
+            stacklevel=4,
+        )
+    return evaluation
+
+
+def _shared_queries(train: Queries, evaluation: Queries) -> list[Hashable]:
+    """The queries of both with one id and one set of feature rows."""
+    index = {query: number for number, query in enumerate(train.query_ids)}
+    found = []
+    for q, query in enumerate(evaluation.query_ids):
+        if query in index:
+            rows = [slice(*one.offsets[at : at + 2].tolist()) for one, at in ((train, index[query]), (evaluation, q))]
+            if rows[0].stop - rows[0].start == rows[1].stop - rows[1].start:
+                own, other = (one.features[part] for one, part in zip((train, evaluation), rows, strict=True))
+                if np.array_equal(np.sort(fingerprints(own)), np.sort(fingerprints(other))):
+                    found.append(query)
+    return found
+
+
+def _read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | None:
     if eval_set is None:
         if any(value is not None for value in ways.values()):
             names = ", ".join(f"eval_{name}" for name in ways)
@@ -337,6 +373,21 @@ def read_row(ranker: Fitted, document: Any, name: str) -> NDArray[np.float64]:
     return np.asarray(row[0], dtype=np.float64)
 
 
+def document_id(document: Any) -> str:
+    """The id in a row of a frame, or in a Series, that has a column of document ids; else empty."""
+    table = document.to_frame().T if hasattr(document, "to_frame") else document
+    found = named_as(USUAL["document"], [str(name) for name in column_names(table) or ()])
+    return str(np.asarray(table[found[0]])[0]) if found else ""
+
+
+def read_pair(ranker: Any, x: Any, y: Any, among: Any) -> tuple[tuple[str, ...], list[Floats]]:
+    """The names of the features, and two documents (d,) in the units of the ranker."""
+    names = getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.n_features_in_)])
+    rows = [read_row(ranker, document, name) for document, name in ((x, "x"), (y, "y"))]
+    rows = normalized_among(ranker, rows, among, lambda X: read_features(ranker, X, reset=False))
+    return tuple(str(name) for name in names), rows
+
+
 def _note(ranker: Fitted, queries: Queries) -> None:
     ranker.n_features_in_ = queries.n_features
     if queries.feature_names is not None:
@@ -372,15 +423,13 @@ def _queries_of_fit(ranker: Fitted, queries: Queries, reset: bool) -> Queries:
 
 
 def _without_other_columns(ranker: Fitted, X: Any) -> Any:
-    """A frame without the columns that `fit` did not have, if it has all that it had; anything else as it is."""
+    """A frame without the columns that `fit` did not have, if it has one that it had; anything else as it is."""
     names, fitted = column_names(X), {*getattr(ranker, "feature_names_in_", ())}
     chosen = [name for name in names or () if name in fitted]
-    if names is None or len(chosen) == len(names) or not fitted or {*chosen} < fitted:
+    if names is None or len(chosen) == len(names) or not chosen:
         return X
     return X.select(chosen) if hasattr(X, "column_names") else X[chosen]
 
-
-Floats = NDArray[np.float64]
 
 RANGE = (1e-100, 1e100)
 """The least and the largest weight of a query that counts: weighted squares of features stay in double precision."""

@@ -8,6 +8,7 @@ the nonconvex bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -26,7 +27,7 @@ from rankopt.optimize.ridge import Choice, ridges_of
 from rankopt.options import NOT_NEGATIVE, Rules, check, check_options
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import normalized_among, read_features, read_row
+from rankopt.rankers.inputs import document_id, read_pair
 from rankopt.rankers.typing import AnyMeasure, AnyRows, Document, Normalize
 from rankopt.scorers.linear import linear_scores
 
@@ -57,10 +58,9 @@ class LinearRanker(Ranker):
         return self._explained(x, y, self.coef_, among)
 
     def _explained(self, x: Any, y: Any, coef: Floats, among: Any = None) -> Explanation:
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
-        rows = normalized_among(self, rows, among, lambda X: read_features(self, X, reset=False))
-        return Explanation.from_coefficients(tuple(str(name) for name in names), coef, *rows)
+        names, rows = read_pair(self, x, y, among)
+        found = Explanation.from_coefficients(names, coef, *rows)
+        return replace(found, documents=(document_id(x), document_id(y)))
 
     def _as_graph(self) -> Linear:
         return Linear(self.coef_)

@@ -60,7 +60,7 @@ class LossRanker(OptimizedRanker):
     w0 : default "zeros"
         "zeros" (default), "ridge", "ranksvm", "regression" (see `LargeMarginRanker`), or an array (d,).
     constraints : default None
-        An `Admissible` that `rank` and `score` obey; training does not use it.
+        An `Admissible` for `rank` and `score`; training ignores it.
     lam, C, normalize : defaults "scale", None, None
         As in `LargeMarginRanker`, but with w0="zeros" "scale" is d v / (10 m), with d the number of features that
         vary within queries and v the lower quartile of their variances there, times the size of the loss. One scale of
@@ -163,7 +163,7 @@ class PairwiseRanker(OptimizedRanker):
     w0 : default "zeros"
         As in `LargeMarginRanker`.
     constraints : default None
-        As in `LargeMarginRanker`.
+        As in `LossRanker`.
     lam, C, normalize : defaults "scale", None, None
         As in `LossRanker`.
 

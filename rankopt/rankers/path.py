@@ -121,7 +121,7 @@ def path(
     weights = query_weights(queries, query_weight)
     ranker.n_queries_ = len(queries)
     eval_set = in_one(eval_set, eval_X, eval_y)
-    evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+    evaluation = read_evaluation(ranker, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
     models: list[Any] = []
     for choice in choices:
         one = copy(ranker).set_params(**choice)

@@ -1,8 +1,10 @@
 """The ranker of trees keeps our conventions: queries, eval sets, constraints, files, bits."""
 
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from problems.training import made
 from scipy.sparse import csr_array
@@ -12,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.boosting.ranker import Forest
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import DataError, ModelError, OptionError, SharedQueriesWarning
 from rankopt.experimental import DirectBoostedRanker
 from rankopt.measures import evaluate
 from rankopt.rankers import BoostedRanker, load_model
@@ -26,8 +28,9 @@ def data(seed=0, **options):
     return made(seed, queries=16, documents=10, **options)
 
 
-def fitted(X, y, qid, **options):
-    return BoostedRanker("nDCG@3", **{**SMALL, **options}).fit(X, y, qid=qid)
+def fitted(X, y, qid, eval_set=None, eval_qid=None, **options):
+    ranker = BoostedRanker("nDCG@3", **{**SMALL, **options})
+    return ranker.fit(X, y, qid=qid, eval_set=eval_set, eval_qid=eval_qid)
 
 
 @parametrize_with_checks(
@@ -54,6 +57,34 @@ def test_rows_in_any_order_give_the_same_trees():
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(fitted(csr_array(X), y, qid).predict(csr_array(X)), straight.predict(X))
     np.testing.assert_array_equal(fitted(X, y, qid, n_jobs=2).predict(X), straight.predict(X))
+
+
+@pytest.mark.parametrize("normalize", [None, "zscore"])
+def test_explanations_sum_to_the_difference_of_scores(normalize):
+    X, y, qid = data(2)
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+    ranker = fitted(frame, y, qid, normalize=normalize)
+    query = frame[qid == qid[0]].assign(doc_id=[f"page{i}" for i in range(np.sum(qid == qid[0]))])
+    found, scores = ranker.explain(query.iloc[[0]], query.iloc[[4]], among=query), ranker.predict(query)
+    assert found.total == pytest.approx(scores[0] - scores[4], abs=1e-12)
+    assert str(found).startswith("x: page0, y: page4\nfeature ")
+    assert "coef" not in str(found)
+    swapped = ranker.explain(query.iloc[4], query.iloc[0], among=query)
+    np.testing.assert_allclose(swapped.contributions, -found.contributions, atol=1e-12)
+    assert set(found.features) == set(frame)
+
+
+def test_an_eval_set_of_training_queries_is_warned_of():
+    X, y, qid = data(3)
+    some = np.isin(qid, np.unique(qid)[:2])
+    other = np.where((qid == np.unique(qid)[1])[:, None], X + 1.0, X)
+    with pytest.warns(SharedQueriesWarning, match=f"1 of 2 queries .* such as {np.unique(qid)[0]}: "):
+        fitted(X, y, qid, n_estimators=1, eval_set=(other[some], y[some]), eval_qid=qid[some])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(
+            X, y, qid, n_estimators=1, eval_set=(X + 1.0, y), eval_qid=qid
+        )  # the ids alone may be numbers of a split
 
 
 def test_members_are_averaged_and_differ_by_their_seeds():

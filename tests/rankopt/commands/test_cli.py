@@ -10,6 +10,7 @@ import threading
 
 import click
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from problems.command import called
@@ -410,6 +411,8 @@ def test_what_is_missing_or_unjudged_is_said(folder, runs):
     assert "raised by Holm for 5 tests" in shown
     assert "1 of 10 judged queries are missing, left out of its means, as trec_eval does" in shown
     assert "are unjudged and count as not relevant" in shown
+    assert "two.run       9*  " in shown
+    assert "* mean over other queries than those of the first run" in shown
     zero = invoked(
         "evaluate", "--qrels", folder / "qrels", *runs, "--missing", "zero", "--interval", "bootstrap"
     ).output
@@ -417,6 +420,17 @@ def test_what_is_missing_or_unjudged_is_said(folder, runs):
     assert "by the bootstrap" in zero
     done = invoked("evaluate", "--qrels", folder / "qrels", *runs, "--missing", "error")
     assert "lacks 1 judged queries, such as '9'" in str(done.exception)
+
+
+def test_a_run_without_judged_documents_and_a_table_as_qrels(folder, runs, tmp_path):
+    lines = [line.split() for line in runs[0].read_text().splitlines()]
+    (tmp_path / "wrong.run").write_text("".join(f"{q} Q0 page{d} {rest}\n" for q, _, d, *more in lines
+                                                for rest in [" ".join(more)]))  # fmt: skip
+    done = invoked("evaluate", "--qrels", folder / "qrels", tmp_path / "wrong.run")
+    assert done.stderr.startswith("warning: no document of wrong.run is in ")
+    pd.DataFrame({"qid": [1], "relevance": [1]}).to_csv(table := tmp_path / "t.csv", index=False)
+    done = invoked("evaluate", "--qrels", table, runs[0])
+    assert f"rankopt convert {table} --qrels FILE" in str(done.exception)
 
 
 def test_runs_of_the_same_name_keep_their_folders(folder, runs, tmp_path):

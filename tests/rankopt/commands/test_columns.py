@@ -74,11 +74,13 @@ def test_a_model_reads_its_features_only(folder, tmp_path):
     done = called("predict", folder / "m", tmp_path / "hole.parquet", *words)
     assert done.returncode == 3
     assert "column 'a'" in done.stderr
-    assert "fill them in the file, or leave these rows out, or drop columns: --drop a" in done.stderr
+    assert "frame.fillna(frame.median(numeric_only=True)), or leave these rows out\n" in done.stderr  # a is needed
+    done = called("predict", folder / "m", tmp_path / "more.parquet", *words, "--drop", "a")
+    assert "was trained on the feature 'a' and needs it; leave --drop out" in done.stderr
     more.assign(a=np.where(frame.index == 2, np.inf, frame.a)).to_parquet(tmp_path / "inf.parquet")
     done = called("predict", folder / "m", tmp_path / "inf.parquet", *words)
     assert "('a') is inf" in done.stderr
-    assert "--drop COLUMN" in done.stderr
+    assert "fill it in, or drop the row.\n" in done.stderr
     site = frame.assign(site=np.where(frame.a > 0, None, "s"), page=np.where(frame.index == 3, None, frame.page))
     with pytest.warns(ColumnWarning, match="lack values and are no attributes.*: page, site"):
         assert read_table(site, qid="search", relevance="clicks", features=["a"]).attributes == {}

@@ -4,14 +4,15 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from rankopt import LargeMarginRanker, PairwiseRanker
+from rankopt import LargeMarginRanker, PairwiseRanker, compare
 from rankopt.cli import rankopt
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_attributes, read_svmlight, write_svmlight
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import DataError, ListLengthWarning, OptionError
 from rankopt.rankers import MatchingRanker, RegressionRanker
 
 
@@ -41,7 +42,7 @@ def listed(done):
     """query → documents, from the lines that were printed."""
     assert done.exit_code == 0, done.output
     found = {}
-    for line in done.output.splitlines():
+    for line in done.stdout.splitlines():
         query, place, document, _ = line.split("\t")
         found.setdefault(query, []).append(document)
         assert int(place) == len(found[query])
@@ -123,6 +124,45 @@ def test_evaluate_measures_the_lists_of_rank(files, tmp_path):
     assert "add --at-most" in alone.output
 
 
+def test_what_shortened_lists_cost_is_against_lists_as_short(files):
+    """nDCG@6 of the best document of each site, against as many best documents, by the formula."""
+    queries = read_attributes(files / "a.csv", read_svmlight(files / "data.txt"))
+    ranker = RegressionRanker(0.0).fit(queries)
+    scores, sites, rows = ranker.predict(queries), queries.attributes["site"], queries.rows.reshape(3, 8)
+    expected = []
+    for order in (own[np.argsort(-scores[own])] for own in rows):
+        firsts = [row for place, row in enumerate(order) if sites[row] not in sites[order[:place]]]
+        gains = 2.0 ** queries.relevance[[firsts, order[: len(firsts)]]] - 1
+        ideal = -np.sort(1 - 2.0 ** queries.relevance[order])[:6] @ (1 / np.log2(np.arange(2, 8)))
+        expected.append((gains[0] - gains[1]) @ (1 / np.log2(np.arange(2, 2 + len(firsts)))) / ideal)
+    words = ["evaluate", files / "data.txt", "--attributes", files / "a.csv", "--model", files / "m.rankopt", "--k", 6]
+    words += ["--at-most", "1:site", "--on-infeasible", "truncate", "--measure", "nDCG@6"]
+    done = CliRunner().invoke(rankopt, [*map(str, words)])
+    cost = done.stdout.partition("constraints against none, in lists of the same length")[2]
+    assert f"{np.mean(expected):+.4f}" in cost
+    assert "3 of 3 lists are shorter than 6 (shortest: 3)" in cost
+    rules = Admissible(6, on_infeasible="truncate").at_most(1, by="site")
+    under = ranker.evaluate(queries, constraints=rules, measures="nDCG@6")
+    free = ranker.evaluate(queries, constraints=Admissible(6), measures="nDCG@6", cut_to=under)
+    assert compare(under, free).differences == pytest.approx(expected)
+    with pytest.raises(OptionError, match="cut_to must be a Evaluation or None; got a int"):
+        ranker.evaluate(queries, cut_to=3)
+    with pytest.warns(ListLengthWarning, match="at most 3 .* in 3 of 3 queries"):
+        compare(under, ranker.evaluate(queries, constraints=Admissible(6), measures="nDCG@6"))
+
+
+def test_attributes_of_constraints_are_columns_of_a_frame():
+    rng = np.random.default_rng(1)
+    X, y = pd.DataFrame(rng.normal(size=(12, 2)), columns=["f", "g"]), rng.integers(0, 3, 12)
+    ranker, more = RegressionRanker(1.0).fit(X, y, group=[12]), X.assign(shop=[*"aabbcc"] * 2)
+    rules = Admissible(3).at_most(1, by="shop")
+    passed = {"attributes": more[["shop"]], "constraints": rules}
+    np.testing.assert_array_equal(ranker.rank(more, constraints=rules), ranker.rank(X, **passed))
+    assert ranker.score(more, y, constraints=rules) == ranker.score(X, y, **passed)
+    with pytest.raises(DataError, match="need the attribute 'shop'"):
+        ranker.rank(X, constraints=rules)
+
+
 def test_json_says_which_constraints(files):
     done = run(files, "--k", 2, "--attributes", files / "a.csv", "--at-most", "1:site", "--json")
     record = json.loads(done.output)
@@ -162,6 +202,7 @@ def test_no_room_and_no_attributes(files):
     assert "penalized" not in str(absent.exception)  # no option of the command
     cut = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site", "--on-infeasible", "truncate")
     assert all(0 < len(documents) <= 3 for documents in listed(cut).values())
+    assert "3 of 3 lists are shorter than 7 (shortest: 3)" in cut.stderr
     missing = run(files, "--k", 3, "--at-most", "1:site")
     assert missing.exit_code == 2
     assert "give --attributes FILE" in missing.output

@@ -9,6 +9,7 @@ import sys
 import time
 from html import unescape
 from pathlib import Path
+from zipfile import is_zipfile
 
 import numpy as np
 import pandas as pd
@@ -241,6 +242,10 @@ def test_trees_are_trained_saved_and_used(files, tmp_path):
     words = ("--ranker", "boosted", "--measure", "nDCG@5", "--position-weights", "log")
     own = BoostedRanker("nDCG@5", position_weights="log")
     assert goes_through_every_command(files, tmp_path, words, own)["rounds"] == own.n_rounds_
+    model = next(path for path in tmp_path.iterdir() if is_zipfile(path))
+    head, _, first, *_ = run("explain", model, files / "test.txt").splitlines()
+    assert head == "What the trees split by"
+    assert first.split()[-1] == f"{own.feature_importances_.max():.1%}"
 
 
 def test_validation_says_how_many_rounds(files, tmp_path):
@@ -634,6 +639,25 @@ def test_a_folder_that_was_moved_goes_on_where_it_is(begun, tmp_path):
     done = invoked("resume", moved, "--max-iter", 3)
     assert done.exit_code == 0, done.output
     assert load_model(tmp_path / "there" / "model").n_iter_ == 3
+
+
+def test_rankers_that_ignore_quotas_and_shared_queries_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 2)) * [1.0, 1e4]
+    table = pd.DataFrame(features, columns=["f", "g"]).assign(qid=np.repeat(np.arange(5), 8), shop=list("aaaaabbb") * 5)
+    table["relevance"] = rng.integers(0, 3, 40)
+    table.to_csv(data := tmp_path / "t.csv", index=False)
+    words = ["train", data, "--model", tmp_path / "m", "--k", 4, "--at-most", "1:shop", "--on-infeasible", "truncate"]
+    ignored = [*words, "--ranker", "pairwise", "--validate", data, "--lam", 1, "--lam", "scale"]
+    done = CliRunner().invoke(rankopt, [*map(str, ignored)])
+    assert "--ranker pairwise is trained without the quotas" in done.stderr
+    assert "validation: 5 of 5 lists are shorter than 4 (shortest: 2)" in done.stderr
+    assert "warning: 5 of 5 queries of --validate are training queries" in done.stderr
+    assert "fit 2 of 2: --lam scale" in done.stderr
+    assert "on validation under the quotas" in done.stdout
+    assert "scale = " in done.stdout
+    assert "The features are of very different scale (deviations" in done.stdout
+    assert "without the quotas" not in CliRunner().invoke(rankopt, [*map(str, words)]).stderr
 
 
 def test_training_under_quotas_is_that_of_python_and_can_be_resumed(tmp_path):

@@ -367,13 +367,14 @@ def test_columns_that_number_the_rows_are_no_features(tmp_path):
     frame = event_log().sample(frac=1, random_state=0)
     frame.to_parquet(tmp_path / "log.parquet")
     frame.to_csv(tmp_path / "log.csv")
-    for file, index in (("log.parquet", "__index_level_0__"), ("log.csv", "")):
+    for file, index in (("log.parquet", ""), ("log.csv", "'' (without a name)")):
         with pytest.warns(ColumnWarning) as caught:
             found = read_table(tmp_path / file, relevance="click_grade")
         assert found.feature_names == ("f1", "f2", "flag")
         numbering, constant = sorted(str(one.message) for one in caught)[::-1]
         assert "url_id" in numbering
         assert index in numbering
+        assert "__index_level_0__" not in numbering
         assert "one value only" in constant
         assert "flag" in constant
         np.testing.assert_array_equal(found.relevance, frame.click_grade)

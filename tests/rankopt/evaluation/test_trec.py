@@ -489,7 +489,7 @@ def test_short_lists_are_not_compared_with_long_ones_in_silence(tmp_path):
         compare(found[10], found[20], measure=measure)
     for one, other in ((10, 20), (20, 10)):
         with pytest.warns(
-            ListLengthWarning, match="lists of 10 documents are compared with longer ones in 6 of 6 .* AP"
+            ListLengthWarning, match="lists of at most 10 documents are compared with longer ones in 6 of 6 .* AP"
         ):
             compare(found[one], found[other], measure=["AP", "P@5"])
     with pytest.warns(ListLengthWarning, match="by AP, which counts what follows; cut all lists to 19"):

@@ -263,7 +263,6 @@ def test_trees_have_tables_too():
     assert_allclose(found.bound, told.value[told.counted], atol=1e-12)
     assert (found.looseness >= -1e-12).all()
     assert "lam" not in found.finding
-    assert not hasattr(ranker, "explain")
 
 
 def test_what_has_no_bound_is_refused():

@@ -199,6 +199,7 @@ def test_other_spellings_are_read(text, meant):
         ("AUC@3", "takes no cutoff"),
         ("nDCG(gains='linear')", "no option 'gains'; its options are discount, gain"),
         ("nDCG(gain='square')", "There is no gain 'square'; name one of exp2, linear"),
+        ("nDCG(gain=square)@5", "There is no gain 'square'"),
         ("nDCG(gain=-1)", "A gain cannot be"),
         ("nDCG(gain=())", "A gain cannot be"),
         ("nDCG(gain=(1, 0))", "cannot decrease with the grade"),
@@ -230,6 +231,7 @@ def test_other_spellings_are_read(text, meant):
 def test_what_is_no_measure_is_refused_with_the_cure(text, message):
     with pytest.raises(MeasureError, match=message):
         parse(text)
+    assert parse("nDCG(gain=linear)@5") == parse("nDCG(gain='linear')@5")  # a shell removed the quotes
 
 
 @pytest.mark.parametrize("name", MEASURES)
