@@ -232,6 +232,10 @@ class _Parity(CompactReprMixin):
 class DemographicParity(_Parity):
     """Groups have equal mean exposure. groups: (n,) the label of each document, None for a document without a group.
 
+    difference_bound: the largest difference of two groups; default 0, equality. ratio_bound: the smallest ratio of two
+    groups (0.8 is the four-fifths rule). Only one of the two. protected: the label of a group that must not get less
+    than the others, and may get more; others are not compared.
+
     The exposure of positions is an argument of `marginal_ranking`, by default 1 / log2(1 + position).
     """
 
@@ -247,7 +251,7 @@ class DemographicParity(_Parity):
 class DisparateTreatment(_Parity):
     """Groups have mean exposure in proportion to their mean merit. merit: (n,) not negative, such as relevance.
 
-    `difference_bound` is in units of exposure per merit.
+    difference_bound (in units of exposure per merit), ratio_bound, protected: as in `DemographicParity`.
     """
 
     groups: Any
@@ -267,7 +271,10 @@ class DisparateTreatment(_Parity):
 
 @dataclass(frozen=True, eq=False)
 class DisparateImpact(_Parity):
-    """Groups have mean clicks (merit times exposure) in proportion to their mean merit. merit: (n,) not negative."""
+    """Groups have mean clicks (merit times exposure) in proportion to their mean merit. merit: (n,) not negative.
+
+    difference_bound, ratio_bound, protected: as in `DemographicParity`.
+    """
 
     groups: Any
     merit: Any
@@ -296,8 +303,14 @@ class ExposureBounds(CompactReprMixin):
 def _merit(groups: Any, merit_input: ArrayLike, documents: int) -> tuple[Floats, float]:
     """Merit in units of the least group mean, and that unit."""
     merit = finite("merit", merit_input, 1)
-    if merit.size != documents or (merit < 0).any():
-        raise InvalidProblemError(f"merit must be {documents} nonnegative numbers, one per document; got {merit}.")
+    if merit.size != documents:
+        raise InvalidProblemError(f"merit must be {documents} numbers, one per document; got {merit.size}.")
+    if (merit < 0).any():
+        j = int(merit.argmin())
+        raise InvalidProblemError(
+            f"merit must not be negative; got {merit[j]:g} for document {j} ({(merit < 0).sum()} are negative). Map "
+            "scores to probabilities or grades first."
+        )
     split = DocumentGroups.from_labels(groups, documents)
     means = split.mean(merit)
     if not means.min() > 0:

@@ -12,13 +12,15 @@ Each constraint that counts documents at positions is changed, alone and then wi
     both            one and the other
     left out        the set without it
 
-Total unimodularity does not depend on the limits, so the user chooses those of a changed constraint. Forbidden and
-fixed cells only remove columns and stay unchanged.
+A changed constraint keeps its limits: "at least 4 of 13 documents" may become "at least 4 of 26 documents". A change is
+not suggested if the other constraints imply the changed one, which then excludes no ranking any more. Total
+unimodularity does not depend on the limits, so the user may choose others. Forbidden and fixed cells only remove
+columns and stay unchanged.
 
 >>> top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
 >>> for one in suggest_changes(top):
 ...     print(one)
-Count 'top' over all positions: then the matrix is totally unimodular (bipartite)
+Count 'top' over all positions (at most 1 of 3 documents): then the matrix is totally unimodular (bipartite)
 Leave out 'top': then the matrix is totally unimodular (bipartite)
 """
 
@@ -32,7 +34,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, check_type
-from formulations.constraints.constrained_ranking import PenalizedRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.constraint import Constraint, rows_of_cells
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
@@ -71,8 +73,15 @@ class SuggestedChange(CompactReprMixin):
     proof: Proof
 
     def __str__(self) -> str:
-        parts = " and ".join(WORDS[change].format(repr(name)) for name, change in self.changes.items())
+        parts = " and ".join(
+            WORDS[change].format(repr(name)) + self._limit(name) for name, change in self.changes.items()
+        )
         return f"{parts[:1].upper()}{parts[1:]}: then the matrix is totally unimodular ({self.proof.kind})"
+
+    def _limit(self, name: str) -> str:
+        """What a changed constraint of one row now says."""
+        held = next((one for one in self.admissible.constraints if one.name == name and one.rows == 1), None)
+        return "" if held is None or self.changes[name] == "left out" else f" ({held.description(0)})"
 
 
 def suggest_changes(
@@ -83,8 +92,9 @@ def suggest_changes(
     suggestion.
 
     found: the answer of `verify_integrality` for the set, if known. seconds: time limit of the search; changes found by
-    then are proved, but others may exist, or one of several may be unnecessary. Changes that leave no ranking are
-    omitted. Raises UnsupportedProblemError for anything but a set, and what `verify_integrality` raises.
+    then are proved, but others may exist, or one of several may be unnecessary. Changes that leave no ranking, or under
+    which a changed constraint excludes none, are omitted. Raises UnsupportedProblemError for anything but a set, and
+    what `verify_integrality` raises.
     """
     if not isinstance(admissible, RankingSet):
         raise UnsupportedProblemError(f"suggest_changes() needs a RankingSet; got a {type(admissible).__name__}.")
@@ -133,8 +143,8 @@ def _several(admissible: RankingSet, ends: float) -> SuggestedChange | None:
 
 
 def _try_changes(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChange | None:
-    """The set with these changes, if it has a ranking and its program is proved integral; None otherwise, and if
-    nothing changes."""
+    """The set with these changes, if it has a ranking and its program is proved integral; None otherwise, if nothing
+    changes, and if a changed constraint no longer excludes any ranking."""
     constraints: list[Constraint] = []
     for held in admissible.constraints:
         change = changes.get(held.name)
@@ -153,8 +163,25 @@ def _try_changes(admissible: RankingSet, changes: Mapping[str, str]) -> Suggeste
     proof = prove(statement.matrix, thorough=True)
     if not isinstance(proof, Proof) or changed.max_positions < changed.positions:
         return None
+    if any(change != "left out" and _is_implied(changed, name) for name, change in changes.items()):
+        return None
     check_evidence(changed, proof)
     return SuggestedChange(dict(changes), changed, proof)
+
+
+def _is_implied(changed: RankingSet, name: str) -> bool:
+    """Whether every ranking that meets the other constraints meets the rows of this one: by proved bounds on them."""
+    held = next(one for one in changed.constraints if one.name == name)
+    bare = None if held.forbids is None else Constraint.mask(name, held.description(0), held.forbids)
+    rest = tuple(bare if one is held else one for one in changed.constraints)
+    others = replace(changed, constraints=tuple(one for one in rest if one is not None), soft_constraints=())
+    for row, lower, upper in zip(csr_array(held.matrix).toarray(), held.lower, held.upper, strict=True):
+        for sign, limit in ((-1.0, -lower), (1.0, upper)):
+            if np.isfinite(limit):
+                most = solve(ConstrainedRanking(sign * row.reshape(changed.shape), others), "highs").bound
+                if most >= limit + 0.5:  # rows count documents
+                    return False
+    return True
 
 
 def _change_rows(admissible: RankingSet, held: Constraint, change: str) -> Constraint | None:
@@ -170,9 +197,22 @@ def _change_rows(admissible: RankingSet, held: Constraint, change: str) -> Const
         return None
     k, n = admissible.shape
     cells = [(np.flatnonzero(p), np.flatnonzero(d)) for p, d in zip(wider, larger, strict=True)]
-    texts = tuple(f"{held.description(r)}, changed" for r in range(held.rows))
+    limits = zip(held.lower, held.upper, strict=True)
+    texts = tuple(
+        f"{_limits(*pair)} of {d.size} documents" + ("" if p.size == k else f" at {p.size} of {k} positions")
+        for pair, (p, d) in zip(limits, cells, strict=True)
+    )
     text = texts if held.labels is not None else texts[0]
     return replace(held, matrix=rows_of_cells(cells, k, n), text=text, share_limit=None)
+
+
+def _limits(lower: float, upper: float) -> str:
+    """The limits in words, as those of `RankingSet`."""
+    if lower == upper:
+        return f"exactly {lower:g}"
+    if np.isinf(lower):
+        return f"at most {upper:g}"
+    return f"at least {lower:g}" if np.isinf(upper) else f"from {lower:g} to {upper:g}"
 
 
 def _products(held: Constraint, shape: tuple[int, int]) -> Variant | None:

@@ -235,8 +235,8 @@ def evaluate(
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     if len({*scores, *model}) < len(scores) + len(model):
         raise click.UsageError("a file of --scores or --model occurs twice; name each file once")
+    from rankopt.commands.input_output import with_attributes
     from rankopt.constraints import Admissible
-    from rankopt.data import read_attributes
     from rankopt.measures import compare
     from rankopt.rankers.deployment import Deployment
 
@@ -260,12 +260,12 @@ def evaluate(
             cut[path] = shortened(found[path].lengths, queries, admissible.k)
 
     if scores:
-        queries = queries_at(data, unjudged, columns=columns)
-        queries = queries if attributes is None else read_attributes(attributes, queries)
+        queries = queries_at(data, unjudged, columns=columns, labels=quotas.labels)
+        queries = with_attributes(queries, attributes, columns)
         for path in scores:
             add(path, queries, _read_scores(path, queries), Deployment.from_queries, None)
     for path in model:
-        ranker, queries = model_and_queries(path, data, unjudged, columns, attributes, graded=True)
+        ranker, queries = model_and_queries(path, data, unjudged, columns, attributes, True, quotas.labels)
         add(path, queries, ranker.predict(queries), ranker._deployment, getattr(ranker, "constraints", None))
     first, *others = found
     pairs = {
@@ -280,7 +280,9 @@ def evaluate(
         if found[path].n_evaluated(m) > 1
     }
     if json_:
-        record: dict[str, Any] = {path: evaluation.as_dict() for path, evaluation in found.items()}
+        record: dict[str, Any] = {
+            path: one.as_dict() | _cost_per_query(one, free.get(path)) for path, one in found.items()
+        }
         compared = [{"run": other, "baseline": first, **result.as_dict()} for (other, _), result in pairs.items()]
         costs = [{"run": path, **result.as_dict(), "lists": cut[path]} for (path, _), result in cost.items()]
         as_json({"runs": record, "compared": compared, "constraints": costs})
@@ -296,6 +298,15 @@ def evaluate(
         _differences(cost)
         for text in dict.fromkeys(filter(None, cut.values())):
             click.echo(text)
+
+
+def _cost_per_query(constrained: Evaluation, free: Evaluation | None) -> dict[str, Any]:
+    """Each query's measures under the constraints less those without them."""
+    if free is None:
+        return {}
+    lost = {name: (constrained.per_query(name) - free.per_query(name)).tolist() for name in constrained.measures}
+    rows = zip(constrained.query_ids, *lost.values(), strict=True)
+    return {"cost_per_query": {str(query): dict(zip(map(str, lost), row, strict=True)) for query, *row in rows}}
 
 
 def _differences(pairs: Mapping[tuple[str, str], Comparison]) -> None:

@@ -61,6 +61,9 @@ def explain(
 
     ranker, queries = model_and_queries(model, data, unjudged, columns, attributes, graded=True)
     check_attributes(queries, getattr(ranker, "constraints", None))
+    rules = getattr(ranker, "constraints", None)
+    under = "" if rules is None else f"Under {rules!r}: regret is against the best ranking that these admit."
+    click.echo("" if json_ else under, nl=bool(under) and not json_)
     try:
         found = ranker.bound_tightness(queries, measure=measure)
     except OptionError as error:
@@ -73,6 +76,7 @@ def explain(
         from rankopt.report.ranker_pages import page_of_explanations
 
         name = f"{type(ranker).__name__} from {Path(model).name} on {Path(data).name}"
+        name += f". {under}" if under else ""
         write_report(report, page_of_explanations(name, found, weights, count, as_given()))
     if json_:
         as_json({"model": model, "data": data, **_record(found, weights, count), "gains": dict(gains)})

@@ -31,18 +31,19 @@ DROP = r", or drop columns: --drop .*?(?=; \d+ columns have|$)|, or the column: 
 
 def queries_at(
     path: str, unjudged: float | None = None, n_features: int | None = None, columns: Columns | None = None,
-    features: Sequence[str] | None = None, graded: bool = True,
+    features: Sequence[str] | None = None, graded: bool = True, labels: Sequence[str] = (),
 ) -> Queries:  # fmt: skip
     """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file.
 
     columns: of a table; prints on standard error which are used for what. features: columns of a table that are the
-    features unless `columns` names others. graded: whether grades are required."""
+    features unless `columns` names others. graded: whether grades are required. labels: columns that quotas count by,
+    which are attributes even if they hold numbers."""
     from rankopt.data.tables import is_table
 
     columns = columns or Columns()
     if is_table(path):
         with cures_as_options():
-            return _as_wide(_queries_of_table(path, unjudged, columns, features, graded), path, n_features)
+            return _as_wide(_queries_of_table(path, unjudged, columns, features, graded, labels), path, n_features)
     columns.check_unused(f"{path} is no table (parquet, CSV, Feather)")
     if not Path(path).is_dir():
         from rankopt.data.svmlight.reader import read_svmlight
@@ -53,9 +54,13 @@ def queries_at(
     return _as_wide(open_queries(path), path, n_features)
 
 
+LISTED = 20  # most features that are printed by name
+
+
 def _queries_of_table(
-    path: str, unjudged: float | None, columns: Columns, features: Sequence[str] | None, graded: bool
-) -> Queries:
+    path: str, unjudged: float | None, columns: Columns, features: Sequence[str] | None, graded: bool,
+    labels: Sequence[str],
+) -> Queries:  # fmt: skip
     from rankopt.data.tables import find_column, queries_of_frame, table_at
 
     table = table_at(path)
@@ -69,8 +74,10 @@ def _queries_of_table(
     if not graded and features is not None and wanted["relevance"] is None:  # a model needs no grades to predict
         grades = None
     features = columns.listed("features", names, path) or features
-    queries = queries_of_frame(table, path, roles["qid"], grades, roles["document"], features, None, unjudged)
-    used = {**roles, "relevance": grades, "features": queries.n_features}
+    queries = queries_of_frame(table, path, roles["qid"], grades, roles["document"], features, None, unjudged, labels)
+    listed = queries.feature_names if queries.n_features <= LISTED else None
+    named = "" if listed is None else f" ({', '.join(map(str, listed))})"
+    used = {**roles, "relevance": grades, "features": f"{queries.n_features}{named}"}
     shown = ", ".join(f"{role}: {name or 'none'}" for role, name in used.items())
     click.echo(f"read {path}; {shown}", err=True)
     return queries
@@ -86,10 +93,11 @@ def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:
 
 
 def model_and_queries(
-    model: str, data: str, unjudged: float | None, columns: Columns, attributes: str | None = None, graded: bool = False
-) -> tuple[Any, Queries]:
-    """A saved model, and queries with its features. attributes: a CSV file of further attributes of the documents."""
-    from rankopt.data import read_attributes
+    model: str, data: str, unjudged: float | None, columns: Columns, attributes: str | None = None,
+    graded: bool = False, labels: Sequence[str] = (),
+) -> tuple[Any, Queries]:  # fmt: skip
+    """A saved model, and queries with its features. attributes: a CSV file of further attributes of the documents.
+    labels: columns that quotas count by, besides those of the model's own constraints."""
     from rankopt.rankers import load_model
 
     try:
@@ -100,6 +108,7 @@ def model_and_queries(
         raise ModelError(f"{error} {data} may be the model and {model} the data: swap them.") from error
     if hasattr(ranker, "recommend"):
         raise click.UsageError(f"{model} recommends items to users and ranks no queries; use rankopt recommend {model}")
+    labels = [*labels, *getattr(getattr(ranker, "constraints", None), "attributes", ())]
     names = getattr(ranker, "feature_names_in_", None)
     features = None if names is None else [str(name) for name in names]
     needed = [one for text in columns.drop for one in (text, *text.split(",")) if one in (features or ())]
@@ -108,14 +117,24 @@ def model_and_queries(
             f"--drop {needed[0]}: {model} was trained on the feature {needed[0]!r} and needs it; leave --drop out"
         )
     try:
-        queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded)
+        queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded, labels)
     except DataError as error:  # the model needs all its features
         raise DataError(re.sub(DROP, "", str(error))) from error
-    return ranker, queries if attributes is None else read_attributes(attributes, queries)
+    return ranker, with_attributes(queries, attributes, columns)
+
+
+def with_attributes(queries: Queries, path: str | None, columns: Columns) -> Queries:
+    """The queries with the attributes of a CSV file. The columns of ids are those of the data, or qid and docid."""
+    from rankopt.data import read_attributes
+
+    with cures_as_options():
+        own = {name: one for name in ("qid", "document") if (one := getattr(columns, name)) is not None}
+        return queries if path is None else read_attributes(path, queries, **own)
 
 
 def check_attributes(queries: Queries, constraints: Any) -> None:
     """Raise a usage error where constraints use an attribute that the queries lack."""
+    from formulations.constraints.constraint import unlabeled
     from rankopt.data.validation import did_you_mean
 
     missing = [name for name in getattr(constraints, "attributes", ()) if name not in queries.attributes]
@@ -123,6 +142,11 @@ def check_attributes(queries: Queries, constraints: Any) -> None:
         near = did_you_mean(missing[0], queries.attributes)
         cure = f"{near} Else give" if near else ": give"
         raise click.UsageError(f"no attribute {missing[0]!r} is known{cure} --attributes FILE with such a column")
+    for name in getattr(constraints, "attributes", ()):
+        values = queries.attributes[name].tolist()
+        without = sum(map(unlabeled, values))
+        if without:
+            click.echo(f"{without} of {len(values)} documents have no {name!r}: no quota by it counts them", err=True)
 
 
 def shortened(lengths: Any, queries: Queries, k: int) -> str:

@@ -207,12 +207,34 @@ class Quotas:
             raise ValueError("quotas are no texts")
         return found
 
+    @property
+    def labels(self) -> list[str]:
+        """The attributes that the texts name."""
+        found = map(QUOTA.fullmatch, (*self.at_most, *self.at_least, *self.exactly))
+        return [one["attribute"] for one in found if one is not None]
+
+    def say_shares(self) -> None:
+        """Print the counts that shares become, on standard error."""
+        from formulations.constraints.constraint import rounded_share
+
+        for rounding, texts in (("down", self.at_least), ("up", self.at_most)):
+            for text, found in ((text, QUOTA.fullmatch(text)) for text in texts):
+                if self.k is None or found is None or not found["count"].endswith("%"):
+                    continue
+                last, share = min(self.k, int(found["first"] or self.k)), float(found["count"][:-1]) / 100
+                if 0.0 <= share <= 1.0:
+                    counts = ", ".join(str(rounded_share(share, p, rounding)) for p in range(1, last + 1))
+                    click.echo(f"{text}, rounded {rounding}: {counts} of the first 1 to {last}", err=True)
+
     def check_k(self, alone: bool) -> None:
         """Raise a usage error for quotas without the length of the list, and the reverse unless it may be alone."""
         if self and self.k is None:
             raise click.UsageError("quotas need --k, the number of documents per query; add --k K")
         if self.k is not None and not self and not alone:
-            raise click.UsageError("--k is the length of lists under quotas: add --at-most, --at-least or --exactly")
+            raise click.UsageError(
+                "--k is the length of lists under quotas: add --at-most, --at-least or --exactly. To measure the first "
+                f"{self.k} of all documents name a measure: --measure nDCG@{self.k}"
+            )
 
     def admissible(self, queries: Queries | Ratings, trained: Admissible | None = None) -> Admissible | None:
         """The constraints over the attributes of these queries or items; without quotas those that a model was trained
@@ -266,6 +288,7 @@ def quota_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def called(*args: Any, **options: Any) -> None:
         quotas = Quotas(**{one.name: options.pop(one.name) for one in fields(Quotas)})
+        quotas.say_shares()
         command(*args, quotas=quotas, **options)
 
     limits: dict[str, Any] = {"multiple": True, "metavar": "N:ATTR"}
@@ -273,7 +296,8 @@ def quota_options(command: Callable[..., None]) -> Callable[..., None]:
         ("--on-infeasible", {"type": click.Choice(["error", "truncate"]), "default": "error", "show_default": True,
                              "help": "For a query without an admissible ranking of k: fail, or shorten its ranking."}),
         ("--exactly", {**limits, "help": "1:kind=ad@1: the first one is an ad."}),
-        ("--at-least", {**limits, "help": "3:gender=f: three of them. 40%:gender=f: in every prefix."}),
+        ("--at-least", {**limits, "help": "3:gender=f: three of them. 40%:gender=f: in every prefix, rounded down "
+                                 "(1 of 4; for --at-most up)."}),
         ("--at-most", {**limits, "help": "1:site: one per site. 2:kind=ad@5: 2 ads in the first 5 (of k)."}),
         ("--k", {"type": click.IntRange(1), "help": "Number of documents per query; required with quotas.  [all]"}),
     )  # fmt: skip
@@ -283,7 +307,9 @@ def quota_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 attributes_option = click.option(
-    "--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each."
+    "--attributes",
+    type=click.Path(exists=True, dir_okay=False),
+    help="CSV: qid, docid (or as --qid, --document name them) and one column each.",
 )
 
 
@@ -313,6 +339,10 @@ def as_options(message: str) -> str:
         (r"frame\.drop\(columns=\.\.\.\)", "--drop COLUMN"),
         (r"frame\.drop\(columns=\['(.*?)'\]\)", lambda found: "--drop " + found[1].replace("', '", ",")),
         (r"on_infeasible='truncate'", "--on-infeasible truncate"),
+        (
+            r"State constraints of (\d+) positions \(.*?\), or lower k",
+            r"State quotas for --k \1 (--at-least 0:ATTR=VALUE is no limit), or lower --k",
+        ),
         (r"\. Or make it soft: \.penalized\(.*?, penalty=\.\.\.\)", ""),
     ):
         message = re.sub(python, option, message)
@@ -321,11 +351,11 @@ def as_options(message: str) -> str:
 
 @contextmanager
 def cures_as_options() -> Iterator[None]:
-    """DataErrors about columns and constraints name options as the cure."""
+    """Errors about columns and constraints name options as the cure."""
     try:
         yield
-    except DataError as error:
-        raise DataError(as_options(str(error))) from error
+    except (DataError, OptionError) as error:
+        raise type(error)(as_options(str(error))) from error
 
 
 class Value(click.ParamType[Any]):

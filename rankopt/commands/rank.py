@@ -78,7 +78,7 @@ def rank(
         raise click.UsageError("--tag and --scores are options of a TREC run; add --format trec")
     if format_ == "trec" and json_:
         raise click.UsageError("--format trec and --json exclude each other; give one of them")
-    ranker, queries = model_and_queries(model, data, 0, columns, attributes)
+    ranker, queries = model_and_queries(model, data, 0, columns, attributes, labels=quotas.labels)
     admissible = quotas.admissible(queries, getattr(ranker, "constraints", None))
     check_attributes(queries, admissible)
     with cures_as_options():

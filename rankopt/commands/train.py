@@ -68,7 +68,7 @@ def train(
     TRAIN is a table (parquet, CSV, Feather), a LETOR / SVMlight file, or a folder that `rankopt convert` wrote.
 
     Under quotas --ranker margin is trained for the lists that these admit. Other rankers are trained for lists without
-    quotas; theirs apply to --validate and to `rank`. The attributes are columns of text of TRAIN.
+    quotas; theirs apply to --validate and to `rank`. The attributes are columns of TRAIN.
 
     Each value of --lam and of --position-weights is a separate fit, so that each can be interrupted and resumed; in
     Python, `path` of a ranker reuses work for a convex bound. The best on --validate is saved.

@@ -314,12 +314,17 @@ class Training:
 
     def _run(self, json_: bool, checkpoint: Path | None, page: str | None) -> None:
         self._make_ranker()._check_params()  # before anything is read
-        queries = queries_at(self.train_file, self.unjudged, columns=self.columns)
+        queries = queries_at(self.train_file, self.unjudged, columns=self.columns, labels=self.quotas.labels)
         self._check_quotas(queries)
         validation = None
         if self.validate is not None:
             validation = queries_at(
-                self.validate, self.unjudged, queries.n_features, self.columns, queries.feature_names
+                self.validate,
+                self.unjudged,
+                queries.n_features,
+                self.columns,
+                queries.feature_names,
+                labels=self.quotas.labels,
             )
         self._say_quotas(queries, validation)
         rows, best, interrupted = [], None, False

@@ -228,7 +228,8 @@ class Admissible(ConstraintMethods[Selector, str]):
         Parameters
         ----------
         constraint : str
-            The name of the constraint (name=, else the attribute's); all its rows get the limit.
+            The name of the constraint (name=, else the attribute's), or the attribute that it alone uses; all its rows
+            get the limit.
         limits : iterable of float
             The limits, of a constraint with share= shares from 0 to 1. They replace the limit of the constraint, which
             only sets the length of lists under on_infeasible="truncate": a limit that every query can meet leaves
@@ -323,6 +324,8 @@ def _cures(admissible: Admissible, error: InfeasibleError, build: Callable[[Admi
         with suppress(InfeasibleError):
             build(replace(admissible, on_infeasible="truncate"), q)
             cures = SHORTEN
+    else:
+        cures = ". No shorter ranking helps either (on_infeasible='truncate')"
     names = [name for name in map(label, admissible.specs) if f" {name} (" in str(error) or f" {name}[" in str(error)]
     return cures + (f". Or make it soft: .penalized({names[0]!r}, penalty=...)" if names else "")
 

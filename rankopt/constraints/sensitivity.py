@@ -18,7 +18,7 @@ from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.sensitivity import SensitivityCurve, Side, read_limits, sensitivity
 from formulations.solving.solve import solve
-from rankopt.constraints.specs import label, resolve
+from rankopt.constraints.specs import attributes_of, label, resolve
 from rankopt.errors import DataError, OptionError
 from rankopt.options import as_numbers
 
@@ -103,6 +103,8 @@ def _choose_constraint(specs: tuple[ConstraintSpec, ...], constraint: str, side:
     """The constraint of this name, and of this side if there are several. OptionError if it is not unique."""
     check_type("constraint", constraint, str, error=OptionError)
     named = [spec for spec in specs if label(spec) == constraint]
+    if not named and len({label(spec) for spec in specs if constraint in attributes_of(spec)}) == 1:
+        named = [spec for spec in specs if constraint in attributes_of(spec)]
     if not named:
         known = ", ".join(dict.fromkeys(repr(label(spec)) for spec in specs)) or "none"
         raise OptionError(f"No constraint is named {constraint!r}; the names are {known}.")

@@ -155,7 +155,7 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
         raise OptionError(f"kind must be one of {', '.join(over_attributes)} over attributes; got {kind!r}.")
     for what in ("by", "name"):
         if not isinstance(getattr(spec, what), str | None):
-            raise OptionError(f"{what} must be a string, the name of an attribute; got {getattr(spec, what)!r}.")
+            raise OptionError(f"{what} must be a string, the name of an attribute; got {_brief(getattr(spec, what))}.")
     args, options = spec.args, dict(spec.options)
     unknown = {*spec.where, *options} - {*parameters(kind), "name", "require_all_positions"}
     if unknown:
@@ -222,6 +222,13 @@ def _check_counts_fit(spec: ConstraintSpec, k: int) -> None:
             raise OptionError(f"{spec.kind}() needs a count of at most {available}, its positions; got {max(counts)}.")
 
 
+def _brief(value: Any) -> str:
+    """A value in a message; columns by their type, with the cure."""
+    if not hasattr(value, "shape"):
+        return f"{value!r:.80}"
+    return f"a {type(value).__name__} of {np.size(value)} values: store it as a column of the data, and pass its name"
+
+
 def _selector(kind: str, selector: Any) -> Any:
     if isinstance(selector, str):
         return selector
@@ -232,9 +239,15 @@ def _selector(kind: str, selector: Any) -> Any:
         or not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs)
     ):
         raise OptionError(
-            f"{kind}() selects documents by an attribute of booleans, or by {{attribute: value}}; got {selector!r}."
+            f"{kind}() selects documents by an attribute of booleans, or by {{attribute: value}}; got "
+            f"{_brief(selector)}."
         )
     for name, value in pairs:
+        if isinstance(value, list | set | frozenset | np.ndarray):
+            raise OptionError(
+                f"{kind}() selects documents of one value; got {{{name!r}: {value!r:.80}}}. For several store booleans "
+                f"as a column, frame['some'] = frame[{name!r}].isin([...]), and pass documents='some'."
+            )
         if unlabeled(value):
             raise OptionError(f"{kind}() cannot select documents without a label; got {{{name!r}: {value!r}}}.")
     return tuple(sorted(((name, as_python(value)) for name, value in pairs), key=repr))

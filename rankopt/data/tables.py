@@ -82,7 +82,7 @@ def read_table(
     label, ...; docid, docno, ...). relevance=None: the table has no grades. features: the columns in their order, by
     default all other numeric columns, including object columns of numbers, but none that numbers the rows (ids, the
     index of pandas): a ColumnWarning names these, and columns with one value only. attributes: by default all other
-    text columns. unjudged: see `Queries`.
+    text columns; an empty text is no label. unjudged: see `Queries`.
 
     Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
     nor text, and OptionError if pyarrow is missing. With features=, columns that are not named may be of any type and
@@ -96,8 +96,10 @@ def read_table(
 def queries_of_frame(
     frame: Any, where: str, qid: str | None, relevance: str | None, document: str | None,
     features: Sequence[str] | None = None, attributes: Iterable[str] | None = None, unjudged: Unjudged = None,
+    labels: Iterable[str] = (),
 ) -> Queries:  # fmt: skip
-    """`read_table` of a frame that messages call `where`."""
+    """`read_table` of a frame that messages call `where`. labels: columns of any type that are attributes too, and by
+    default no features."""
     if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
         raise DataError(
             f"a {type(frame).__name__} is not a table; pass a file, or a frame of pandas, polars or pyarrow"
@@ -115,11 +117,12 @@ def queries_of_frame(
         raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
     features = None if features is None else [*each("features", features, DataError)]
     words = None if attributes is None else [*each("attributes", attributes, DataError)]
-    wanted_columns = [*(features or ()), *(words or ()), *roles.values()]
+    labels = [name for name in labels if name in names and name not in roles.values()]
+    wanted_columns = [*(features or ()), *(words or ()), *labels, *roles.values()]
     used = names if features is None else [name for name in names if name in wanted_columns]
     values = _columns(frame, names, where, used)
     names = [*values]
-    stated = {word for word in words or () if isinstance(word, str)}
+    stated = {word for word in (*(words or ()), *labels) if isinstance(word, str)}
     left = [name for name in names if name not in roles.values() and name not in stated]
     if relevance == "auto" and roles["relevance"] is None:
         raise DataError(_no_grades(where, {name: values[name] for name in left}))
@@ -139,7 +142,7 @@ def queries_of_frame(
     odd = next((name for name in others if words is None and holds[name] != "text"), None)
     if features is not None:  # what is neither used nor an attribute may be of any type
         odd, others = None, [name for name in others if holds[name] == "text"]
-    words = others if words is None else words
+    words = [*(others if words is None else words), *labels]
     if odd is not None:
         raise DataError(
             f"column {odd!r} of {where} contains {holds[odd]}, which is neither a feature nor a label; encode it as "
@@ -162,10 +165,17 @@ def queries_of_frame(
         grades,
         qid=values[of_query],
         documents=None if ids is None else ids.tolist(),
-        attributes={name: values[name] for name in words},
+        attributes={name: _labels(values[name]) for name in words},
         feature_names=numeric,
         unjudged=unjudged,
     )
+
+
+def _labels(values: NDArray[Any]) -> NDArray[Any]:
+    """The labels of a column: an empty text is none."""
+    if values.dtype != object or not any(isinstance(one, str) and not one for one in values):
+        return values
+    return np.array([None if isinstance(one, str) and not one else one for one in values], dtype=object)
 
 
 def _columns(frame: Any, names: list[str], where: str, used: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -199,10 +209,10 @@ def _no_grades(where: str, values: dict[str, NDArray[Any]]) -> str:
     usual, last = ", ".join(USUAL["relevance"]), "or relevance=None if the table has no grades"
     if not candidates:
         return f"{where} has no column of grades ({usual}); pass relevance='its name', {last}"
-    return (
-        f"{where} has no column of grades ({usual}), but {_shown(candidates)} may hold them; pass "
-        f"relevance={candidates[0]!r}, {last}"
-    )
+    called = [name for name in candidates if GRADES.search(name)] or candidates
+    cure = f"relevance={called[0]!r}" if len(called) == 1 else "relevance='its name'"
+    pass_ = "pass" if len(called) == 1 else "choose one of them:"
+    return f"{where} has no column of grades ({usual}), but {_shown(candidates)} may hold them; {pass_} {cure}, {last}"
 
 
 def _like_grades(values: dict[str, NDArray[Any]]) -> list[str]:
@@ -391,11 +401,15 @@ WIDEST = 100  # maximum ratio of the size of a fixed-width string array to the t
 Key = tuple[str, str]
 
 
-def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: list[str] | None = None) -> Queries:
+def read_attributes(
+    path: str | PathLike[str], queries: Queries, *, columns: list[str] | None = None, qid: str = QID,
+    document: str = DOCUMENT,
+) -> Queries:  # fmt: skip
     """Add attributes of documents from a CSV file (UTF-8, with a header) to queries.
 
-    The columns `qid` and `docid` identify the document, as text. columns: the other columns to read, by default all. A
-    column of integers becomes int64, of finite numbers float64, else strings. Lines of other documents are ignored.
+    The columns `qid` and `docid` identify the document, as text; qid, document: their names in this file, if they have
+    others. columns: the other columns to read, by default all. A column of integers becomes int64, of finite numbers
+    float64, else strings; an empty field is no label. Lines of other documents are ignored.
     Raises DataError naming file and line for a repeated key, a missing or unknown column, a line of another length, and
     for a document that the file lacks.
     """
@@ -406,7 +420,7 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
             f"{file} cannot be joined because these queries have no document ids; write '#docid = NAME' after each "
             "line of their file, or add a column docid to their table."
         )
-    names, lines = _table(file, columns)
+    names, lines = _table(file, columns, {QID: qid, DOCUMENT: document})
     rows = _rows_by_key(queries)
     found: list[list[str] | None] = [None] * queries.n_documents
     seen: dict[Key, int] = {}
@@ -429,24 +443,31 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
     return queries.replace(attributes={**queries.attributes, **added})
 
 
-def _table(file: str, columns: list[str] | None) -> tuple[list[str], Iterator[tuple[int, Key, list[str]]]]:
-    """The names of the attributes, and line number, key and values of each line."""
+def _table(
+    file: str, columns: list[str] | None, keys: dict[str, str]
+) -> tuple[list[str], Iterator[tuple[int, Key, list[str]]]]:
+    """The names of the attributes, and line number, key and values of each line. keys: names of the key columns, used
+    where the file has them."""
     reader = csv.reader(_rows(file), strict=True, delimiter=separator_of(file))
     header = [name.strip() for name in _next(file, reader)]
     counts = Counter(header)
-    for name in (QID, DOCUMENT, *(columns or ())):
+    key = tuple(own if own in counts else usual for usual, own in keys.items())
+    for name in (*key, *(columns or ())):
         if counts[name] != 1:
             known = ", ".join(map(repr, header)) or "none"
-            raise DataError(f"{file}, line 1: the column {name!r} is needed once; the columns are {known}.")
-    names = [name for name in header if name not in (QID, DOCUMENT)] if columns is None else list(columns)
+            role = {QID: " Name yours: qid='...'.", DOCUMENT: " Name yours: document='...'."}.get(name, "")
+            raise DataError(f"{file}, line 1: the column {name!r} is needed once; the columns are {known}.{role}")
+    names = [name for name in header if name not in key] if columns is None else list(columns)
     if len(set(names)) < len(names) or not all(names):
         raise DataError(f"{file}, line 1: a column has no name or a repeated one; give each column its own name.")
-    return names, _lines(file, reader, header, names)
+    return names, _lines(file, reader, header, names, key)
 
 
-def _lines(file: str, reader: Any, header: list[str], names: list[str]) -> Iterator[tuple[int, Key, list[str]]]:
+def _lines(
+    file: str, reader: Any, header: list[str], names: list[str], key: Sequence[str]
+) -> Iterator[tuple[int, Key, list[str]]]:
     index_of = {name: index for index, name in enumerate(header)}
-    qid, document = index_of[QID], index_of[DOCUMENT]
+    qid, document = (index_of[name] for name in key)
     indices = [index_of[name] for name in names]
     while fields := _next(file, reader):
         if len(fields) != len(header):

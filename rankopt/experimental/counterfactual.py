@@ -23,7 +23,7 @@ their `gain`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -34,7 +34,7 @@ from formulations.arrays import Floats, each
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
-from formulations.display import CompactReprMixin
+from formulations.display import CompactReprMixin, data_frame
 from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import EPSILON
 from formulations.solving.solve import solve
@@ -123,8 +123,10 @@ def counterfactual_change(
     ranker: fitted, with `explain`. x, y: (d,) documents; `how` (slot=, among=) is passed to `explain`. features: names
     of the features that may move, all by default. low, high: limits of the changed features: a number, a mapping from
     name to number, or (d,); none by default. units: the unit of a change in the same forms, 1 by default; a feature
-    with unit 0 cannot move. moves: the document that changes. margin: the difference of the scores after the change, in
-    the reversed order. Raises OptionError for unknown features and for limits that exclude the document as it is.
+    with unit 0 cannot move. Changes, limits and units are in the units of the features as passed; of a ranker with
+    `normalize` in those of the normalized features (deviations within the query for "zscore"). moves: the document that
+    changes. margin: the difference of the scores after the change, in the reversed order. Raises OptionError for
+    unknown features and for limits that exclude the document as it is.
     """
     if not callable(getattr(ranker, "explain", None)):
         raise OptionError(f"ranker must be a fitted ranker with a method explain; got a {type(ranker).__name__}.")
@@ -228,7 +230,8 @@ def _joint(weight: Floats, slack: Floats, missing: float) -> tuple[Floats, float
 @dataclass(frozen=True)
 class BindingLimit:
     """A limit with a nonzero dual: `row` of `constraint`, from `side` "at most" or "at least". gain: what the
-    query gains with this limit looser by one; price > 0: the dual, an upper bound of gain."""
+    query gains with this limit looser by one; price > 0: the dual's magnitude, an upper bound of gain. (`sensitivity`
+    counts per unit of the limit: its price of "at least", one more of which is tighter, is the negative of this.)"""
 
     query: Hashable
     constraint: str
@@ -240,14 +243,30 @@ class BindingLimit:
 
 @dataclass(frozen=True, eq=False)
 class ShadowPrices(CompactReprMixin):
-    """The binding limits; other limits cost nothing. By query (m,): `value`, the optimum; `cost`, how much the best
-    ranking without limits exceeds it; `gap`, how much the linear program of the set exceeds it."""
+    """The binding limits; other limits cost nothing. `print` and `to_frame()` show one row per limit.
+
+    By query (m,): `value`, the optimum; `cost`, how much the best ranking without limits exceeds it; `gap`, how much
+    the linear program of the set exceeds it."""
 
     limits: tuple[BindingLimit, ...]
     queries: tuple[Hashable, ...]
     value: Floats
     cost: Floats
     gap: Floats
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, one row per binding limit; FormulationError if pandas is not installed."""
+        names = [one.name for one in fields(BindingLimit)]
+        return data_frame({name: [getattr(one, name) for one in self.limits] for name in names})
+
+    def __str__(self) -> str:
+        bound = {one.query for one in self.limits}
+        title = f"{len(self.limits)} binding limits in {len(bound)} of {len(self.queries)} queries"
+        rows = [("query", "limit", "side", "gain if looser by 1", "at most (price)")]
+        rows += [(str(one.query), one.row, one.side, f"{one.gain:.4g}", f"{one.price:.4g}") for one in self.limits]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([title, *(lines if self.limits else [])])
 
 
 def shadow_prices(

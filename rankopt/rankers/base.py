@@ -353,8 +353,8 @@ class Ranker(BaseEstimator):
         admissible = self._admissible(constraints)
         if k is not None and admissible is not None and k > admissible.k:
             raise OptionError(
-                f"k must be at most {admissible.k}, the positions of {admissible!r:.80}; got {k}. State constraints "
-                f"of {k} positions, or lower k."
+                f"k must be at most {admissible.k}, the positions of {admissible!r}; got {k}. State constraints "
+                f"of {k} positions (Admissible({k}) has none), or lower k."
             )
         attributes = self._attributes_of(X, attributes, constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)

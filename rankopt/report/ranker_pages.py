@@ -41,9 +41,10 @@ def page_of_training(
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
         names = [str(one) for one in getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.coef_.size)])]
         weights = Weights.from_queries(names, ranker.coef_, normalized(ranker, queries))
+    rules = getattr(ranker, "constraints", None)
     return render(
         "training.html",
-        name=name,
+        name=name if rules is None else f"{name}, under {rules!r}",
         queries=len(queries),
         head=head,
         rows=rows,

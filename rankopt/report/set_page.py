@@ -75,9 +75,12 @@ def _finding(
             f"Refuted: the matrix is not totally unimodular ({rows} hold a submatrix of determinant "
             f"{shown(found.determinant)}), so some objectives may have a fractional optimum. "
         )
-        cure += f". {advised[0]}" if advised else ""
+        kept = [one for one in advised if "Leave out" not in one]  # what drops a constraint is only listed below
+        cure += f". {kept[0]}" if kept else ""
     else:
         cure += f" in the meantime, or look longer: --max-effort {MORE}"
+    if gap is not None and gap.integral:
+        cure = f"Use this optimum. For other objectives {cure[:1].lower()}{cure[1:]}"
     if of_objective is not None:
         verdict += "For this objective the linear program is proved to have an integral optimum. "
         cure = "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional"

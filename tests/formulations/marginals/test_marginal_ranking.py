@@ -348,7 +348,7 @@ def test_limits_are_refused_exactly_where_the_solver_finds_no_point(turns):
         ({"constraints": DemographicParity(list("aab"), difference_bound=-1)}, "difference_bound must be .*got -1"),
         ({"constraints": DemographicParity(list("aab"), difference_bound=0, ratio_bound=1)}, "not both"),
         ({"constraints": DisparateTreatment(list("aab"), [0, 0, 1])}, "group 'a' has mean merit 0"),
-        ({"constraints": DisparateTreatment(list("aab"), [1, -1, 1])}, "nonnegative numbers"),
+        ({"constraints": DisparateTreatment(list("aab"), [1, -1, 1])}, "must not be negative; got -1 for document 1"),
         ({"constraints": DisparateImpact(list("aab"), [1, np.inf, 1])}, r"merit\[1\] is inf"),
         ({"constraints": ExposureBounds(list("aab"), lower={"c": 1})}, "no document is in group 'c'"),
         ({"constraints": ExposureBounds(list("aab"), upper=np.nan)}, "upper limit of group 'a' is nan"),

@@ -412,6 +412,11 @@ def test_advice_makes_refuted_sets_whole(seed):
                 assert held in one.admissible.constraints
             elif one.changes[held.name] == "left out":
                 assert not any(c.name == held.name and c.rows for c in one.admissible.constraints)
+            else:  # it still excludes a ranking that the others admit
+                rest = tuple(c for c in one.admissible.constraints if c.name != held.name)
+                others = RankingSet(admissible.documents, admissible.positions, rest)
+                orders = permutations(range(admissible.documents), admissible.positions)
+                assert any(others.is_feasible(o) and not one.admissible.is_feasible(o) for o in orders)
     several = found[0] if len(found[0].changes) > 1 else None
     if several is not None:
         for name in several.changes:  # none of them can be spared
@@ -426,7 +431,7 @@ def test_each_kind_of_change_is_found_and_said():
     top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
     assert [one.changes for one in suggest_changes(top)] == [{"top": "all positions"}, {"top": "left out"}]
     assert str(suggest_changes(top)[0]).startswith(
-        "Count 'top' over all positions: then the matrix is totally unimodular ("
+        "Count 'top' over all positions (at most 1 of 3 documents): then the matrix is totally unimodular ("
     )
     crossing = RankingSet(8, 3).at_most(1, by=[*"aabbccdd"], name="site").at_most(1, documents=[1, 2], name="new")
     assert {"new": "nested groups"} in [one.changes for one in suggest_changes(crossing)]
@@ -434,6 +439,21 @@ def test_each_kind_of_change_is_found_and_said():
     assert {"at_most": "both"} in [one.changes for one in suggest_changes(site)]
     banned = RankingSet(5, 3).precedes(3, 0, name="first")
     assert all(one.admissible.allowed_cells[0, 0] == 0 for one in suggest_changes(banned))
+
+
+def test_a_change_that_leaves_a_limit_nothing_to_exclude_is_not_suggested():
+    women, age = [0, 2, 4, 5], [*"aaaabbbb"]
+    crossing = RankingSet(8, 4).at_least(2, documents=women, name="women").at_most(3, by=age, name="age")
+    # Every document's age has a limit, so the women extended to complete groups are all documents: always at least 2.
+    assert [one.changes for one in suggest_changes(crossing)] == [{"women": "left out"}, {"age": "left out"}]
+    # Without a limit on the other groups the extended limit excludes rankings, and is described as it is now.
+    single = RankingSet(10, 4).at_least(2, documents=women, name="women").at_most(3, documents=range(4), name="young")
+    extended = next(one for one in suggest_changes(single) if "women" in one.changes)
+    assert extended.changes == {"women": "nested groups"}
+    (held,) = (one for one in extended.admissible.constraints if one.name == "women")
+    assert held.text == "at least 2 of 6 documents"
+    assert held.matrix.sum() == 4 * 6
+    assert str(extended).startswith("Extend 'women' to complete groups (at least 2 of 6 documents): then")
 
 
 def test_what_is_whole_gets_no_advice_and_what_is_no_set_is_refused():

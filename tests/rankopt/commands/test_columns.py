@@ -1,6 +1,7 @@
 """Columns of tables as options, suggestions, the form of the help, and progress in a log."""
 
 import json
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -51,7 +52,7 @@ def test_every_command_takes_the_names_of_columns(folder, tmp_path, words):
     places = {"file": file, "m": folder / "m", "new": tmp_path / "new"}
     done = called(*(word.format(**places) for word in words), *OPTIONS)
     assert done.returncode == 0, done.stderr
-    line = f"read {file}; qid: search, relevance: clicks, document: page, features: 2"
+    line = f"read {file}; qid: search, relevance: clicks, document: page, features: 2 (a, b)"
     assert line in done.stderr.splitlines()
 
 
@@ -84,6 +85,78 @@ def test_a_model_reads_its_features_only(folder, tmp_path):
     site = frame.assign(site=np.where(frame.a > 0, None, "s"), page=np.where(frame.index == 3, None, frame.page))
     with pytest.warns(ColumnWarning, match="lack values and are no attributes.*: page, site"):
         assert read_table(site, qid="search", relevance="clicks", features=["a"]).attributes == {}
+
+
+def test_a_column_that_a_quota_names_is_an_attribute_even_if_it_holds_numbers(folder, tmp_path):
+    frame = pd.read_csv(folder / "t.csv").assign(group=np.arange(60) % 2)
+    frame.to_csv(tmp_path / "g.csv", index=False)
+    quota = ("--k", "3", "--at-least", "2:group=1")
+    done = called("train", tmp_path / "g.csv", "--model", tmp_path / "m", *OPTIONS, *quota, "--max-iter", "3")
+    assert done.returncode == 0, done.stderr
+    assert "features: 2 (a, b)" in done.stderr
+    model = load_model(tmp_path / "m")
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    done = called("rank", folder / "m", tmp_path / "g.csv", *OPTIONS, *quota, "--output", "-")
+    listed = [line.split("\t") for line in done.stdout.splitlines()]
+    group = dict(zip(frame.page, frame.group, strict=True))
+    counts = pd.Series([group[line[2]] for line in listed]).groupby([line[0] for line in listed]).agg(["sum", "size"])
+    assert (counts["size"] == 3).all()
+    assert (counts["sum"] >= 2).all()
+    own = called("rank", tmp_path / "m", tmp_path / "g.csv", *OPTIONS, "--output", "-")  # the model's own quota
+    assert own.returncode == 0, own.stderr
+    assert len(own.stdout.splitlines()) == 30
+
+
+def test_a_file_of_attributes_has_the_columns_of_ids_of_the_data(folder, tmp_path):
+    frame = pd.read_csv(folder / "t.csv")
+    groups = frame[["search", "page"]].assign(site=np.where(frame.index % 3, "s", ""))
+    groups.to_csv(tmp_path / "own.csv", index=False)
+    groups.rename(columns={"search": "qid", "page": "docid"}).to_csv(tmp_path / "usual.csv", index=False)
+    words = ("rank", folder / "m", folder / "t.csv", *OPTIONS, "--k", "3", "--at-least", "2:site=s", "--output", "-")
+    own, usual = (called(*words, "--attributes", tmp_path / f"{name}.csv") for name in ("own", "usual"))
+    assert own.returncode == 0, own.stderr
+    assert own.stdout == usual.stdout
+    assert "20 of 60 documents have no 'site': no quota by it counts them" in own.stderr
+    frame.assign(site=groups.site).to_csv(tmp_path / "t.csv", index=False)  # the same as a column of the table
+    same = called(*(tmp_path / "t.csv" if word == folder / "t.csv" else word for word in words))
+    assert same.stdout == own.stdout
+    assert "20 of 60 documents have no 'site'" in same.stderr
+    groups.rename(columns={"search": "q"}).to_csv(tmp_path / "wrong.csv", index=False)
+    wrong = called(*words, "--attributes", tmp_path / "wrong.csv")
+    assert "the column 'qid' is needed once; the columns are 'q', 'page', 'site'" in wrong.stderr
+    assert "Name yours: --qid COLUMN" in wrong.stderr
+
+
+def test_the_command_line_says_what_quotas_are_and_cost(folder, tmp_path):
+    frame = pd.read_csv(folder / "t.csv").assign(site=np.where(np.arange(60) % 2, "s", "t"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    quota = ("--k", "4", "--at-least", "40%:site=s")
+    done = called(
+        "evaluate", tmp_path / "t.csv", "--model", folder / "m", *OPTIONS, *quota, "--json", "--measure", "AP"
+    )
+    assert "40%:site=s, rounded down: 0, 0, 1, 1 of the first 1 to 4" in done.stderr
+    record = json.loads(done.stdout)
+    lost = [one["AP"] for one in record["runs"][str(folder / "m")]["cost_per_query"].values()]
+    assert len(lost) == 10
+    assert np.mean(lost) == pytest.approx(record["constraints"][0]["difference"])
+    done = called("evaluate", tmp_path / "t.csv", "--model", folder / "m", *OPTIONS, "--k", "4")
+    assert "--measure nDCG@4" in " ".join(done.stderr.split())
+    page, model = tmp_path / "page.html", tmp_path / "m"
+    words = ("train", tmp_path / "t.csv", "--model", model, *OPTIONS, "--k", "3", "--at-least", "2:site=s")
+    assert called(*words, "--max-iter", "3", "--report", page).returncode == 0
+    rules = "Admissible(k=3).at_least(2, documents={'site': 's'})"
+    assert rules in unescape(page.read_text(encoding="utf-8"))
+    done = called("explain", model, tmp_path / "t.csv", *OPTIONS, "--report", page)
+    assert f"Under {rules}: regret is against the best ranking that these admit." in done.stdout
+    assert f"Under {rules}" in unescape(page.read_text(encoding="utf-8"))
+    done = called("rank", model, tmp_path / "t.csv", *OPTIONS, "--k", "5", "--output", "-")
+    assert rules in done.stderr
+    assert "State quotas for --k 5 (--at-least 0:ATTR=VALUE is no limit), or lower --k" in done.stderr
+    words = ("rank", model, tmp_path / "t.csv", *OPTIONS, "--k", "5", "--at-least", "0:site=s", "--output", "-")
+    assert len(called(*words).stdout.splitlines()) == 50
+    words = ("--k", "5", "--at-least", "4:site=s", "--on-infeasible", "truncate", "--output", "-")  # 3 of 6 have it
+    done = called("rank", folder / "m", tmp_path / "t.csv", *OPTIONS, *words)
+    assert "No shorter ranking helps either (--on-infeasible truncate)" in done.stderr
 
 
 def test_the_grades_of_a_table_are_written_as_qrels(folder, tmp_path):
@@ -121,6 +194,7 @@ def test_a_resumed_training_reads_the_same_columns(folder, tmp_path):
     [
         (("train", "{t}", "--model", "{new}"), "no column of queries"),
         (("train", "{t}", "--model", "{new}", "--qid", "search"), "--relevance clicks"),
+        (("train", "{two}", "--model", "{new}"), "level, years may hold them; choose one of them: --relevance COLUMN"),
         (("evaluate", "{t}", "--model", "{m}", "--qid", "search", "--relevance", "click"), "no column 'click'; it has"),
         (("predict", "{m}", "{t}", "--output", "-", "--qid", "search", "--features", "a,c"), "no column 'c'; it has"),
         (("swap", "--qid", "search"), "--qid names a column of a table, but DATA has no table"),
@@ -128,7 +202,8 @@ def test_a_resumed_training_reads_the_same_columns(folder, tmp_path):
     ],
 )
 def test_errors_name_options(folder, tmp_path, words, message):
-    places = {"t": folder / "t.parquet", "m": folder / "m", "new": tmp_path / "new"}
+    places = {"t": folder / "t.parquet", "m": folder / "m", "new": tmp_path / "new", "two": tmp_path / "two.csv"}
+    pd.DataFrame({"qid": [1, 1], "level": [0, 1], "years": [3, 4], "a": [0.1, 0.2]}).to_csv(places["two"], index=False)
     done = called(*(word.format(**places) for word in words))
     assert done.returncode in (2, 3)
     assert message in done.stderr

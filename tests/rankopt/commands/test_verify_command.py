@@ -401,7 +401,17 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     advice = [line for line in text.splitlines() if line.startswith("Advice: ")]
     assert advice
     assert all(f"<li>{line}</li>" in shown for line in advice)
-    assert f"Solve as an integer program ('highs', 'cp_sat'). {advice[0]}." in shown
+    assert "Solve as an integer program ('highs', 'cp_sat').<" in shown  # advice that drops a constraint is listed only
+    crossing = "[[constraint]]\nat_least = 1\ndocuments = [0, 2, 4]\nname = 'women'\n[[constraint]]\nat_most = 2\n"
+    crossing += "by = ['a', 'a', 'a', 'b', 'b', 'b']\nname = 'age'\n"
+    file.write_text(head + crossing, encoding="utf-8")
+    CliRunner().invoke(rankopt, ["verify", str(file), "--report", str(integral := tmp_path / "integral.html")])
+    shown_too = unescape(integral.read_text(encoding="utf-8"))
+    assert "This optimum is integral" in shown_too
+    assert "Use this optimum. For other objectives solve as an integer program ('highs', 'cp_sat').<" in shown_too
+    assert "<li>Advice: Leave out 'women'" in shown_too
+    assert "xtend 'women'" not in shown_too  # to all documents: that would exclude no ranking
+    file.write_text(head + pairs, encoding="utf-8")
     assert f"rankopt verify {file} --sensitivity a=0:2 --sensitivity b=0:2 --report {page}" in shown
     file.write_text(
         head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "penalty = 0.5\n"]), encoding="utf-8"

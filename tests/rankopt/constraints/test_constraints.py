@@ -185,6 +185,9 @@ def test_an_error_counts_the_queries_and_names_cures_that_help():
             rules.for_queries(queries)
         text = str(caught.value)
         assert ("on_infeasible='truncate'" in text) == shorter
+        if not shorter:
+            with pytest.raises(DataError, match=r"No shorter ranking helps either \(on_infeasible='truncate'\)"):
+                replace(rules, on_infeasible="truncate").for_queries(queries)
         assert ".penalized('women', penalty=...)" in text
         assert text.endswith("2 more of 4 queries have none: 'c', 'd'")
         assert len(rules.penalized("women", penalty=1.0).for_queries(queries)) == 4
@@ -321,7 +324,7 @@ def test_prices_and_witnesses_speak_of_attributes():
         (lambda: Admissible(2).at_most(1, by=SITE), "the name of an attribute"),
         (lambda: Admissible(2).at_most(1, documents=NEW), "by an attribute of booleans"),
         (lambda: Admissible(2).at_most(1, documents={}), "by an attribute of booleans"),
-        (lambda: Admissible(2).at_most(1, documents={"site": ["a"]}), "labels are numbers, strings"),
+        (lambda: Admissible(2).at_most(1, documents={"site": ["a"]}), r"one value; got .*isin\(\[...\]\)"),
         (
             lambda: Admissible(2).at_most(1, documents="new", positions=[2]),
             "Positions count from 0 to k - 1 = 1; got 2",
@@ -623,6 +626,8 @@ def test_lists_are_cut_where_nothing_stands_first():
     [
         (lambda a: a.precedes("new", None), "by an attribute of booleans"),
         (lambda a: a.precedes(None, "new"), "by an attribute of booleans"),
+        (lambda a: a.at_least(1, documents=np.ones(40)), "got a ndarray of 40 values: store it as a column"),
+        (lambda a: a.at_most(1, by=np.ones(40)), "got a ndarray of 40 values: store it as a column"),
         (lambda a: a.precedes(0, 1), r"precedes\(\) selects documents by an attribute.*got 0"),
         (lambda a: a.precedes("new", [1, 2]), r"got \[1, 2\]"),
         (lambda a: a.precedes({"site": 1}, {"site": 1}), "cannot precede themselves"),
@@ -717,5 +722,5 @@ def test_thousands_of_documents_are_ranked_under_precedence_and_quotas():
 def test_chains_that_repeat_a_choice_are_refused_however_it_is_written():
     with pytest.raises(OptionError, match="cannot precede themselves"):
         Admissible(2).precedence_chain([{"a": 1, "b": 2}, "x", (("b", 2), ("a", 1))])
-    with pytest.raises(OptionError, match="labels are numbers"):
+    with pytest.raises(OptionError, match="selects documents of one value"):
         Admissible(2).precedence_chain([{"g": "a"}, {"g": np.array([1, 2])}, {"g": "c"}, {"g": np.array([3, 4])}])

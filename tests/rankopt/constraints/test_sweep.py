@@ -88,6 +88,17 @@ def test_a_ranker_sweeps_with_its_own_scores_and_weights():
         ridge.sensitivity("site", [1], queries)
 
 
+def test_a_constraint_is_found_by_the_attribute_that_it_alone_uses():
+    queries, scores = sites_and_news(), np.random.default_rng(2).normal(size=12)
+    rules = Admissible(3).at_least(1, documents={"site": "a"}).at_most(2, documents="new")
+    by_name, by_attribute = (rules.sensitivity(name, [0, 1], queries, scores) for name in ("site['a']", "site"))
+    assert by_attribute.value == pytest.approx(by_name.value, nan_ok=True)
+    assert by_attribute.price == pytest.approx(by_name.price, nan_ok=True)
+    assert (by_attribute.price[~np.isnan(by_attribute.price)] <= 0).all()
+    with pytest.raises(OptionError, match="No constraint is named 'site'"):
+        rules.at_least(0, documents={"site": "b"}).sensitivity("site", [1], queries, scores)
+
+
 def test_what_cannot_be_swept_is_refused_by_name():
     queries = sites_and_news()
     with pytest.raises(OptionError, match="No constraint is named 'sites'"):

@@ -254,6 +254,13 @@ def test_solving_again_with_a_looser_limit_gains_no_more_than_the_price():
     found = shadow_prices(ranker, features, constraints=Admissible(8).at_most(limits, by="site"), **asked)
     assert len(found.limits) > 3
     assert not found.gap.any()
+    frame = found.to_frame()
+    assert frame.columns.tolist() == ["query", "constraint", "row", "side", "gain", "price"]
+    assert frame.price.tolist() == [one.price for one in found.limits]
+    title, head, *lines = str(found).splitlines()
+    assert title == f"{len(frame)} binding limits in {frame['query'].nunique()} of 3 queries"
+    assert head.split()[:2] == ["query", "limit"]
+    assert [line.split()[1] for line in lines] == frame.row.tolist()
     for one in found.limits:
         name, place = one.row[len("site['") : -2], found.queries.index(one.query)
         looser = Admissible(8).at_most({**limits, name: 2}, by="site")
