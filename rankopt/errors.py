@@ -14,6 +14,7 @@ Other errors of problems and solvers are in `formulations.errors`. Warnings:
     TrainingInterruptedWarning (UserWarning)   a fit was interrupted after a step; the ranker has the best model so far
     MissingQueryIdsWarning (UserWarning)   many rows without qid or group were fitted as one query
     SharedQueriesWarning (UserWarning)     queries of eval_set are training queries
+    UnreadableModelWarning (UserWarning)   a problem file of a folder is left out of a comparison
     WorseThanInitWarning (UserWarning)     training ended with a lower measure than its start w₀ on the training queries
     NoProgressWarning (UserWarning)        training found nothing better than its start w₀, on its data or on eval_set
 """
@@ -67,6 +68,10 @@ class MissingQueryIdsWarning(UserWarning):
 
 class SharedQueriesWarning(UserWarning):
     """Queries of eval_set have the id and the features of training queries, so what is chosen there overfits."""
+
+
+class UnreadableModelWarning(UserWarning):
+    """A problem file of a folder cannot be read and is left out of a comparison."""
 
 
 class ColumnWarning(UserWarning):

@@ -19,7 +19,7 @@ from planted.arguments import QID, WRONG, X, Y, fit, instances, is_special, quer
 import formulations
 import rankopt.losses
 from formulations import RankingSet, matching, ranking, solve, solve_batch
-from formulations.errors import FormulationError, InvalidProblemError, UnknownSolverError
+from formulations.errors import FormulationError, InvalidProblemError, UnknownSolverError, UnsupportedProblemError
 from rankopt.errors import RankoptError
 
 ROOT = Path(__file__).parents[1]
@@ -223,10 +223,12 @@ def test_a_function_is_a_solver_and_a_class_is_not():
         solve(problem, dict)
 
 
-@pytest.mark.parametrize("batch", [[], [1.0, 2.0], "mine.lp"])
-def test_what_is_no_batch_of_problems_is_named(batch):
+def test_what_is_no_batch_of_problems_is_named():
     with pytest.raises(InvalidProblemError, match=r"ranking\(\.\.\., offsets=\) returns, or problems"):
-        solve_batch(batch)
+        solve_batch("mine.lp")
+    with pytest.raises(UnsupportedProblemError, match="cannot be a float"):
+        solve_batch([1.0, 2.0])
+    assert solve_batch([]) == []
 
 
 @pytest.mark.parametrize("allowed", [None, [[True, True, False], [True, True, True]]])

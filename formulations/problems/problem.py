@@ -238,11 +238,13 @@ class Problem(CompactReprMixin, ABC):
         return load("formulations.solvers.cvxpy_models:to_cvxpy")(self)
 
     def to_highs(self) -> Any:
-        """The problem as a highspy.Highs object, ready to run, with names of columns and rows."""
+        """The problem as a highspy.Highs object, ready to run, with names of columns and rows. As in `write`, a margin
+        dual is in solver scaling: a minimum, with another objective."""
         return load("formulations.solvers.models:to_highs")(self)
 
     def to_mathopt(self) -> Any:
-        """The problem as a Model of OR-Tools MathOpt, with names of variables and linear constraints."""
+        """The problem as a Model of OR-Tools MathOpt, with names of variables and linear constraints; a margin dual in
+        solver scaling, as in `to_highs`."""
         return load("formulations.solvers.models:to_mathopt")(self)
 
     def write(self, path: str | Path) -> None:

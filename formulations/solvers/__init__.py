@@ -51,7 +51,7 @@ AUTOMATIC = {
     "MinCostFlow": ("ortools", "highs"),
     "LinearProgram": ("highs", "cvxpy:GLOP", "cvxpy:CLARABEL", "cp_sat"),
     "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
-    "CvxpyProblem": ("cvxpy",),
+    "CvxpyProblem": ("cvxpy", "cvxpy:CLARABEL", "cvxpy:SCS"),
     "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp", "qpsolvers:daqp"),
 }
 """For each problem class the solvers that "auto" tries, cheapest first."""

@@ -234,7 +234,10 @@ class Cvxpy(Solver):
                     for name, value in more.items():
                         within = options.get(name)
                         options[name] = {**within, **value} if isinstance(within, dict) else value
-                statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
+                backend = self.backend or None
+                if backend is None and crashes("OSQP") is not None and not statement.is_mixed_integer():
+                    backend = "CLARABEL"  # cvxpy would choose OSQP for quadratic objectives
+                statement.solve(solver=backend, warm_start=warm, verbose=self.verbose, **options)
         except UnknownSolverError:
             raise
         except (cvxpy.error.SolverError, ArithmeticError, ValueError, TypeError, AttributeError) as error:

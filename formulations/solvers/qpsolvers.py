@@ -128,6 +128,10 @@ class QpSolvers(Solver):
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolverError(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
             raise SolverError(f"{self.spec!r} gave up: {error}") from error
+        except qpsolvers.ProblemError as error:
+            if "unbounded" in str(error):
+                raise UnboundedError(f"{self.spec!r} found the objective unbounded ({error})") from error
+            raise SolverError(f"{self.spec!r} gave up: {error}") from error
         status = _status(answer)
         if not answer.found:
             if "unbound" in status.lower() or "dual infeasible" in status.lower() or "DualInfeasible" in status:

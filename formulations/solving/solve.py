@@ -105,6 +105,7 @@ def _merge_options(name: str, value: Any, own: Any) -> Any:
 
 log = logging.getLogger("formulations")
 
+SHORTEST = 0.01  # seconds that a further solver needs
 LOOSE = 1e-6  # the relative gap above which "auto" tries the next solver
 
 
@@ -189,6 +190,8 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
     refusals: list[str] = []
     loose: list[Solution] = []
     for spec in default_solvers(problem):
+        if (loose or failures) and (seconds_left() or np.inf) < SHORTEST:
+            break  # no time is left for another one
         try:
             left = replace(solve_options, time_limit=seconds_left())
             solution = _solve(problem, left.for_solver(get_solver(spec), strict=False), start, outward)
@@ -433,7 +436,8 @@ def solve_batch(
     `solve` raises.
     """
     check_type("directed_rounding", directed_rounding, bool)
-    if isinstance(batch, list | tuple) and batch and all(isinstance(one, Problem) for one in batch):
+    if isinstance(batch, list | tuple):
+        batch = [one if isinstance(one, Problem) else as_form(one) for one in batch]
         classes = sorted({type(one).__name__ for one in batch})
         if len(classes) > 1:
             raise InvalidProblemError(f"a batch must be of one class of problems; got {' and '.join(classes)}.")

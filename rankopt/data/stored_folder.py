@@ -341,8 +341,8 @@ class StoredFolder:
         file = self.path / name
         if not os.path.lexists(file):
             raise DataError(
-                f"{self.path} holds no stored queries: {name} is missing; write it by `save_queries`, or fetch "
-                f"it again."
+                f"{self.path} holds no stored queries ({name} is missing), nor models; write it by `save_queries`, or "
+                "fetch it again."
             )
         if not file.is_file():
             raise self._damaged(name, "it is no regular file")

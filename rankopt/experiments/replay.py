@@ -328,7 +328,8 @@ class Replay:
             reported_bound=solution.reported_bound, integral=_is_integral(form, answer),
         )  # fmt: skip
         if solution.status is Status.INACCURATE:
-            why = f"its point violates a constraint by {solution.violation:g} of its terms ({solution.message[:60]})"
+            said = f" ({solution.message[:60]})" if solution.message else ""
+            why = f"its point violates a constraint by {solution.violation:g} of its terms{said}"
             limited = solution.reported_status not in (None, "OPTIMAL")  # it did not claim to be right
             status = Outcome.INACCURATE if limited or solution.violation <= FAR else Outcome.WRONG
             return replace(row, status=status, certified=False, message=why)

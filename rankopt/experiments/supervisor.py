@@ -178,7 +178,7 @@ class _Worker:
         if any(word in stderr for word in STARVED):
             return Outcome.OUT_OF_MEMORY, last
         if code == -signal.SIGKILL:  # not by us: the system kills processes that take too much memory
-            return Outcome.OUT_OF_MEMORY, "killed by the system, probably out of memory"
+            return Outcome.OUT_OF_MEMORY, "killed by SIGKILL, which the system sends if memory runs out"
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return Outcome.CRASHED, f"the process ended by {how}" + (f": {last}" if last else "")
 

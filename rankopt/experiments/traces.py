@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +32,7 @@ from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.serialization import Decoder, Encoder, FileFormat
 from formulations.solving.solve import solve
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import DataError, OptionError, UnreadableModelWarning
 
 NAME_LIMIT, PROBLEM_LIMIT = 400, 1 << 18  # limits of a trace: characters of a name, problems
 
@@ -213,7 +214,8 @@ def traces_of(given: Any, seconds: float | None = None) -> list[ProblemTrace]:
         raise _no_problem(given)
     several: list[Any] = []
     for one in listed:
-        several += (problem_files(one) or [one]) if isinstance(one, str | PathLike) else [one]
+        found = problem_files(one) if isinstance(one, str | PathLike) else []
+        several += [path for path in found if _is_readable(path)] if found else [one]
     traces: list[ProblemTrace] = []
     problems: dict[str, list[RecordedProblem]] = {"argmax": [], "master": []}
     for number, one in enumerate(several):
@@ -233,6 +235,17 @@ def traces_of(given: Any, seconds: float | None = None) -> list[ProblemTrace]:
     if not made and not traces:
         raise DataError("a swap needs at least one problem; got none; give one or more problems")
     return [*made, *traces]
+
+
+def _is_readable(path: str) -> bool:
+    """Whether a file of a folder can be read; warns if not, so that it does not cost the rows of the others."""
+    try:
+        if not path.endswith(".npz"):
+            _read(path)
+    except (FormulationError, DataError, OptionError) as error:
+        warnings.warn(f"{Path(path).name} is left out: {error}", UnreadableModelWarning, stacklevel=2)
+        return False
+    return True
 
 
 def _read(path: Any) -> Problem:

@@ -23,6 +23,7 @@ from formulations import (
     InfeasibleError,
     InvalidProblemError,
     InvalidSolutionError,
+    QuadraticProgram,
     SolverError,
     Status,
     UnboundedError,
@@ -731,6 +732,15 @@ def test_a_cone_program_of_cvxpy_is_solved_and_judged():
     assert not {"cvxpy:CLARABEL", "cvxpy:HIGHS", "cvxpy:OSQP"} & set(compatible_solvers(squares))
 
 
+def test_a_semidefinite_program_of_cvxpy_goes_to_a_solver_that_is_accurate_enough():
+    """min trace P, P semidefinite, P_01 = 1: cvxpy's own choice breaks a constraint by 1e-5."""
+    import cvxpy
+
+    matrix = cvxpy.Variable((2, 2), PSD=True)
+    solution = solve(cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(matrix)), [matrix[0, 1] == 1]))
+    assert solution.value == pytest.approx(2.0, abs=1e-5)
+
+
 def test_statuses_of_a_cvxpy_problem_are_errors():
     import cvxpy
 
@@ -838,5 +848,22 @@ def test_osqp_is_refused_where_pulp_was_imported_before_it():
         pytest.skip("PuLP or OSQP is not installed")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "False True\n", done.stderr
+    chosen = (
+        "import pulp, cvxpy as cp; from formulations import solve\n"
+        "x = cp.Variable(2); P = cp.Problem(cp.Minimize(cp.sum_squares(x)), [x >= 1])\n"
+        "print(round(solve(P, 'cvxpy').value, 6))"
+    )
+    done = subprocess.run([sys.executable, "-c", chosen], capture_output=True, text=True, check=False)
+    assert done.stdout == "2.0\n", done.stderr
     done = subprocess.run([sys.executable, "-c", "import osqp; " + code], capture_output=True, text=True, check=False)
     assert done.stdout == "True True\n", done.stderr
+
+
+@pytest.mark.parametrize("solver", ["qpsolvers:clarabel", "qpsolvers:scs", "cvxpy:CLARABEL", "auto"])
+def test_unbounded_quadratic_programs_are_called_so(solver):
+    """min y_0^2 - y_1: qpsolvers raises an error of its own."""
+    program = QuadraticProgram(
+        np.diag([2.0, 0.0]), [0.0, -1.0], np.zeros((1, 2)), [0.0], [0.0], np.full(2, -np.inf), np.full(2, np.inf)
+    )
+    with pytest.raises(UnboundedError):
+        solve(program, solver)

@@ -104,6 +104,8 @@ def test_sweeps_of_assignments_reach_the_values_of_every_solver():
     for solver in ("auto", "highs", "ortools", "networkx"):
         found = solve_many(matching(profits[0]), solver, objectives=profits)
         assert [solution.value for solution in found] == pytest.approx(expected, rel=1e-9)
+    program = {"c": [-1.0, -2.0], "A_ub": [[1.0, 1.0]], "b_ub": [4.0], "bounds": (0, 3)}
+    assert [solution.value for solution in solve_batch([program, program], "highs")] == [-7.0, -7.0]
     listed = solve_batch([matching(profit) for profit in profits])
     assert [solution.value for solution in listed] == pytest.approx(expected, rel=1e-12)
     assert all(solution.seconds > 0.0 for solution in listed)

@@ -11,6 +11,7 @@ from formulations import LinearProgram, QuadraticProgram, RankingSet, constraine
 from formulations.problems.program import write
 from rankopt.cli import rankopt
 from rankopt.data import load_sample, write_svmlight
+from rankopt.errors import UnreadableModelWarning
 from rankopt.experiments import Outcome, ProblemTrace, read_rows
 from rankopt.experiments.rows import written
 
@@ -283,9 +284,11 @@ def test_a_folder_of_models_has_a_limit_for_each_of_them(tmp_path):
         limits = np.full(5, -np.inf), weight.sum(axis=1) // 2, np.zeros(size), np.ones(size)
         LinearProgram(profit, weight, *limits, integer=np.ones(size, dtype=bool)).write(models / f"{name}.mps")
     (models / "notes.txt").write_text("not a model")
+    (models / "broken.mps").write_text("garbage")
     rows, table = tmp_path / "rows.jsonl", tmp_path / "rows.csv"
-    done = run(models, "--argmax-solvers", "highs", "--time-limit", "1", "--repeats", "1", "--output", rows,
-               "--csv", table)  # fmt: skip
+    with pytest.warns(UnreadableModelWarning, match=r"broken\.mps is left out: .*line 1"):
+        done = run(models, "--argmax-solvers", "highs", "--time-limit", "1", "--repeats", "1", "--output", rows,
+                   "--csv", table)  # fmt: skip
     assert done.exit_code == 0, done.output
     found = {row.problem: row for row in read_rows(rows)}
     assert [*found] == ["a-hard.mps", "b-easy.mps", "c-easy.mps"]
