@@ -328,8 +328,11 @@ def _curve_of_program(
     if not rows.any():
         rows = np.array([one == name for one in program.program.names[1]], dtype=bool)
     if not rows.any():
-        known = ", ".join(repr(block.label) for block in program.rows[:MAX_NAMED]) or "none"
-        raise InvalidProblemError(f"no row is named {name!r}; there are {known}")
+        single = program.program.names[1]
+        known = ", ".join(map(repr, [block.label for block in program.rows[:MAX_NAMED]] + single[:MAX_NAMED])) or "none"
+        raise InvalidProblemError(
+            f"no row is named {name!r}; there are {known}. The name of a family of rows gives all of them one limit."
+        )
     side = _chosen_side(program.row_lower[rows], program.row_upper[rows], name, side)
     points = {one: _point_of_program(program, rows, side, one, solver) for one in dict.fromkeys(limits.tolist())}
     value, bound, relaxed, price, integral = np.array([points[one] for one in limits.tolist()]).T.copy()

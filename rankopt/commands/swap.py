@@ -187,7 +187,7 @@ def watched(experiment: SolverSwap, output: str | None, resume: bool) -> list[Be
     with waiting("recording traces ...") as show_status:
 
         def announce(running: str) -> None:
-            last = f"; last: {found[-1].solver}, {found[-1].problem}: {found[-1].status.name}" if found else ""
+            last = f"; last: {found[-1].solver}, {found[-1].problem}: {found[-1].verdict}" if found else ""
             show_status(f"running {running}; {len(found)} rows{last}")
 
         for row in replace(experiment, announce=announce).rows(output, resume=resume):
