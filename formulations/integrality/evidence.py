@@ -171,9 +171,20 @@ class Proof(CompactReprMixin):
         return "\n".join([text, *self._steps("  ")])
 
     def _reason(self) -> str:
-        sums = {TwoSum: "2-sum, its hardest part ", ThreeSum: "3-sum, its hardest part "}
-        kind = sums.get(type(self.evidence), "") + self.kind
+        sums = self._sums()
+        kind = f"{sums}-sum, its hardest part {self.kind}" if sums else self.kind
         return f"{kind}, transposed" if self.transposed else kind
+
+    def _sums(self) -> int:
+        """3 if the evidence splits a 3-sum, 2 if only 2-sums, 0 if neither."""
+        if isinstance(self.evidence, Pivot):
+            return self.evidence.proof._sums()
+        if isinstance(self.evidence, Parts):
+            return max((part.proof._sums() for part in self.evidence.parts), default=0)
+        if not isinstance(self.evidence, TwoSum | ThreeSum):
+            return 0
+        own = 3 if isinstance(self.evidence, ThreeSum) else 2
+        return max(own, self.evidence.first._sums(), self.evidence.second._sums())
 
     def _steps(self, margin: str) -> list[str]:
         """The removals and the remaining parts, one per line."""
