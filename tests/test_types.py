@@ -174,8 +174,6 @@ nDCG @ 2.5  # wrong
 P(rel="2")  # wrong
 RBP(q=0.8)  # wrong
 ERR(max_grade="four")  # wrong
-solve("x", "highs")  # wrong
-solve([[1.0, 2.0]], "highs")  # wrong
 LargeMarginRanker(w0="zero")  # wrong
 LargeMarginRanker(position_weights=3)  # wrong
 LargeMarginRanker(checkpoint=3)  # wrong

@@ -270,7 +270,7 @@ def _warn_of_columns(where: str, **columns: Sequence[str]) -> None:
 def warn_of_features(X: Any) -> None:
     """Warn of columns of a frame of features that are called like grades or documents, or that number the rows."""
     names = column_names(X)
-    if names is None:
+    if names is None or not hasattr(X, "__getitem__"):
         return
     called = [str(name) for name in named_as((*USUAL["relevance"], *USUAL["document"]), names)]
     table = {str(name): as_array(X.column(name) if hasattr(X, "column_names") else X[name]) for name in names}

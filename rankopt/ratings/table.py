@@ -505,7 +505,11 @@ class Ratings(CompactReprMixin):
 
 def _of_text(rating: Any, error: DataError) -> DataError:
     """The error for ratings of text with decimal commas; else the error itself."""
-    one = next((one for one in rating if isinstance(one, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", one)), None)
+    try:
+        entries = list(rating)
+    except TypeError:  # a number, a sparse matrix
+        return error
+    one = next((one for one in entries if isinstance(one, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", one)), None)
     if one is None:
         return error
     return DataError(

@@ -98,6 +98,7 @@ class Same:
 
 
 @pytest.mark.study
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the start may be best on eval_set
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("engine", ["threads", "dask"])
 def test_interrupted_runs_go_on_with_a_judge_and_on_any_engine(bound, engine, tmp_path, monkeypatch):
