@@ -322,15 +322,16 @@ def swap(
         raise click.UsageError(f"{output} exists; remove it, choose another file, or add --resume to continue it")
     sys.path.append(os.getcwd())  # a custom solver may be there
     seconds = 3.0 if time_limit is None else time_limit
-    limits = Limits(
-        problem=time_limit or 10.0, trace=seconds, training_time=seconds * 2 / 3, memory=int(memory_limit * 2**30)
-    )
     usual = {method_spec(one): one for one in METHODS}
     what: Any
     usual_argmax: Any = ARGMAX
     usual_masters: Any = MASTERS
     before: list[BenchmarkRow] = []
     stated = baseline is not None or are_problems(data)
+    limits = Limits(
+        problem=time_limit or 10.0, trace=None if stated else seconds, training_time=seconds * 2 / 3,
+        memory=int(memory_limit * 2**30),
+    )  # fmt: skip
     if stated or not data:
         columns.check_unused("DATA has no table of queries")
     if baseline is not None:

@@ -42,8 +42,8 @@ class Limits:
 
     problem: seconds for a problem with all its repeats and its verification. Solvers with a time limit of their own
         get three quarters of it, and return what they found.
-    trace: seconds of one solver for a recorded trace; after that its other problems are given up. Custom problems
-        have no such limit.
+    trace: seconds of one solver for a trace; after that its other problems are given up. By default 3 for a recorded
+        trace, and no limit for custom problems.
     training_time: time limit of a live run in seconds; the run is killed at twice that plus 5.
     start: seconds for a process to start and, once per machine, compile the solver's kernels. A tiny first problem,
         which loads modules, may take 60 seconds longer than `problem`.
@@ -53,7 +53,7 @@ class Limits:
     """
 
     problem: float = 10.0
-    trace: float = 3.0
+    trace: float | None = None
     training_time: float = 2.0
     start: float = 300.0
     memory: int | None = 4 << 30
@@ -61,7 +61,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("problem", "trace", "training_time", "start", "max_crashes"):
-            if not number(getattr(self, name)) > 0:
+            if (name, self.trace) != ("trace", None) and not number(getattr(self, name)) > 0:
                 raise OptionError(
                     f"the limit {name} must be positive; got {getattr(self, name)}; give a positive number"
                 )

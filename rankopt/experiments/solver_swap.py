@@ -53,6 +53,7 @@ from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step, Stop
 from rankopt.options import check_number, set_integers
 
+RECORDED = 3.0  # seconds of one solver for a recorded trace, if its limit is None
 INTERVAL = 0.2  # seconds between two partial rows, which are the result of a run that is killed
 POINTS = 200  # largest number of history steps in a row, evenly spaced, including the first and the last
 
@@ -390,8 +391,9 @@ class SolverSwap:
             self.announce(f"{spec_of(entrant)} on {trace.name}")
             blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
-            trace_limit = self.limits.trace if self._data()[0] is not None else np.inf  # custom problems: each its own
-            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, trace_limit)
+            usual = np.inf if self._data()[0] is None else RECORDED
+            total = usual if self.limits.trace is None else self.limits.trace
+            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, total)
 
     def _train(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The default parts are one run, whose row is repeated in every role."""
