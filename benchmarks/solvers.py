@@ -1,9 +1,10 @@
-"""What `solve` costs beside the bare library, and what warm starts save."""
+"""What `solve` costs compared with the bare library, and what warm starts save."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from time import process_time
 from typing import Any
 
@@ -94,7 +95,7 @@ def overhead(run: Run) -> None:
     for solver, make, bare_of in families:
         for size in sizes:
             problem = make(size)
-            alone, ours = least(run.count(9, 1) + 1, bare_of(problem), lambda: solve(problem, solver))  # noqa: B023
+            alone, ours = least(run.count(9, 1) + 1, bare_of(problem), partial(solve, problem, solver))
             row(solver, problem.shape_text, f"{1e3 * alone:.3g}", f"{1e3 * ours:.3g}", f"{ours / alone:.2f}")
 
 

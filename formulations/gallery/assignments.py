@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import finite
+from formulations.arrays import Bools, Floats, finite
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import InvalidProblemError
@@ -45,7 +45,7 @@ def matching(
     >>> cheapest.order, cheapest.value, cheapest.bound
     (array([1, 0]), 3.0, 3.0)
     """
-    return Assignment(profit, allowed, sense)  # type: ignore[arg-type]
+    return Assignment(cast("Floats", profit), cast("Bools | None", allowed), sense)
 
 
 def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> ConstrainedRanking:

@@ -94,13 +94,13 @@ class CvxpyProblem(Problem):
         return float("inf") if self.is_maximization else -float("inf")
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        return {variable.name(): part for variable, part in self._parts(x)}
+        return {variable.name(): part for variable, part in self.split_point(x)}
 
     def _assume(self, x: NDArray[Any]) -> None:
-        for variable, part in self._parts(x):
+        for variable, part in self.split_point(x):
             variable.save_value(part)
 
-    def _parts(self, x: NDArray[Any]) -> list[tuple[Any, NDArray[Any]]]:
+    def split_point(self, x: NDArray[Any]) -> list[tuple[Any, NDArray[Any]]]:
         ends = np.cumsum([0, *(v.size for v in self.statement.variables())])
         variables = self.statement.variables()
         return [(v, x[ends[i] : ends[i + 1]].reshape(v.shape)) for i, v in enumerate(variables)]

@@ -202,13 +202,18 @@ def _cvxpy_rows(model: Any, form: Any, inverse: list[Any]) -> tuple[Ints, BlockN
     return np.concatenate(found), names
 
 
+OTHER_MODEL = "the solution is of another model; pass the model that was solved"
+
+
 def assign_cvxpy(model: Any, solution: Solution) -> None:
     """By cvxpy's own way back: values and duals of its canonical form."""
     from cvxpy.reductions.solution import Solution as CvxpySolution
 
     canonical = _canonical(model)
     if canonical is None:
-        for variable, part in solution.problem._parts(solution.x):  # type: ignore[attr-defined]
+        if not isinstance(solution.problem, CvxpyProblem):
+            raise InvalidSolutionError(OTHER_MODEL)
+        for variable, part in solution.problem.split_point(solution.x):
             variable.save_value(part)
         return
     check_same(canonical.program, solution)
@@ -239,16 +244,18 @@ def assign_cvxpy(model: Any, solution: Solution) -> None:
 def check_same(problem: Problem, solution: Solution) -> None:
     held = solution.problem
     if type(held) is not type(problem) or getattr(held, "variables", None) != getattr(problem, "variables", None):
-        raise InvalidSolutionError("the solution is of another model; pass the model that was solved")
+        raise InvalidSolutionError(OTHER_MODEL)
 
 
 def row_duals(solution: Solution, as_rates: bool = False) -> Floats | None:
     """The duals of the rows with the sign of a minimum, or the change of the optimum per unit of a row's limit; None
     for programs with integers."""
     problem = solution.problem
-    if solution.y is None or getattr(problem, "integer", None) is not None:
+    if solution.y is None or not isinstance(problem, LinearProgram | QuadraticProgram):
         return None
-    y = solution.y[: problem.row_lower.size]  # type: ignore[attr-defined]
+    if isinstance(problem, LinearProgram) and problem.integer is not None:
+        return None
+    y = solution.y[: problem.row_lower.size]
     return np.asarray(-y if as_rates and problem.is_maximization else y, dtype=np.float64)
 
 

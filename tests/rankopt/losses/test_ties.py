@@ -1,4 +1,4 @@
-"""Slopes at ties: a mean of maximizers, and the same for a document wherever it stands in the input."""
+"""Slopes at ties: a mean of maximizers, and the same for a document at any place of the input."""
 
 from itertools import pairwise, permutations
 
