@@ -61,7 +61,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("problem", "trace", "training_time", "start", "max_crashes"):
-            if (name, self.trace) != ("trace", None) and not number(getattr(self, name)) > 0:
+            if name == "trace" and self.trace is None:
+                continue
+            if not number(getattr(self, name)) > 0:
                 raise OptionError(
                     f"the limit {name} must be positive; got {getattr(self, name)}; give a positive number"
                 )
