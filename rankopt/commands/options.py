@@ -363,7 +363,7 @@ class Value(click.ParamType[Any]):
 
     name = "value"
 
-    def __init__(self, number: type[int] | type[float], none: bool) -> None:
+    def __init__(self, number: type[int] | type[float] | type[str], none: bool) -> None:
         self.number, self.none = number, none
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -412,6 +412,8 @@ def _option(parameter: inspect.Parameter, text: str, repeatable: bool) -> click.
         more["type"] = click.IntRange(0)
     elif "Sequence[float]" in annotation and isinstance(default, tuple):
         more = {"type": float, "multiple": True}
+    elif annotation == "Normalize":
+        more["type"] = Value(str, none=True)
     elif "tuple[float, float]" in annotation:
         more = {"type": float, "nargs": 2}
     else:

@@ -194,10 +194,14 @@ def advice_on(chosen: dict[str, Any], margin: bool, start: str) -> list[str]:
 
 
 def _advice_on_scales(ranker: Any, queries: Queries) -> list[str]:
-    """Advice on a penalty of weights whose features have very different deviations within queries."""
+    """What --normalize auto did, and advice on one penalty of weights whose features have very different deviations
+    within queries."""
     from rankopt.explanations.contributions import deviations_within
 
-    if not hasattr(ranker, "lam") or not hasattr(ranker, "coef_") or ranker.normalize is not None:
+    if ranker.normalize_ is not None:
+        auto = f"Scales differ from query to query: --normalize auto is {ranker.normalize_}; see also --normalize none."
+        return [auto] if ranker.normalize == "auto" else []
+    if not isinstance(getattr(ranker, "lam", "scale"), float | None) or not hasattr(ranker, "coef_"):
         return []
     own = queries.grouped()
     deviation = deviations_within(own.features, own.offsets)

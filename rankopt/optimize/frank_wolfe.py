@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.optimize.bundle import one_each
-from rankopt.optimize.objective import Objective, norms
+from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import ROUNDING, PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.options import set_integers
@@ -97,27 +97,27 @@ class _Dual:
     """The dual point as a step moves it: of each query α slopes and α heights, and w."""
 
     def __init__(self, state: FrankWolfeState, objective: Objective) -> None:
-        self.before, self.lam, self.w0 = state.planes, objective.lam, objective.w0
+        self.before, self.inverse, self.w0 = state.planes, objective.inverse_hessian, objective.w0
         self.alpha = state.alpha.copy()
         self.slopes = state.alpha[:, None] * state.planes.slopes
         self.heights = state.alpha * state.planes.heights
-        self.w = self.w0 - self.slopes.sum(axis=0) / self.lam
+        self.w = self.w0 - self.inverse * self.slopes.sum(axis=0)
 
     def move(self, query: int, height: float, assigned: Floats) -> None:
         """Move the plane of a query towards another one, as far as the dual objective rises; its height without what
         its reference pays."""
         across = assigned - self.before.references[query] - self.slopes[query]
         rise = height + self.before.paid[query] - self.heights[query]
-        size = float(across @ across)
-        ahead = float(rise + across @ self.w)
-        part = min(1.0, max(0.0, ahead * self.lam / size)) if size else float(ahead > 0)
+        step = self.inverse * across
+        size, ahead = float(across @ step), float(rise + across @ self.w)
+        part = min(1.0, max(0.0, ahead / size)) if size else float(ahead > 0)
         if self.before.floor < 0 and not self.alpha[query]:  # 0 is no plane of the loss
             part = 1.0
         if part:
             self.slopes[query] += part * across
             self.heights[query] += part * rise
             self.alpha[query] += part * (1.0 - self.alpha[query])
-            self.w = self.w - part / self.lam * across
+            self.w = self.w - part * step
 
     def shrink(self) -> None:
         """Scale all α by the factor in [0, 1] that maximizes the dual objective, which is then >= 0.
@@ -125,9 +125,9 @@ class _Dual:
         Planes change with their references, and α that were good for the old ones may give a dual value far below 0.
         Without scaling the dual needs many passes to reach the trivial bound of 0, which looks like stagnation.
         """
-        step = self.w - self.w0
-        curvature = self.lam * float(step @ step)
-        slope = float(self.heights.sum() + self.slopes.sum(axis=0) @ self.w0)
+        step, slopes = self.w - self.w0, self.slopes.sum(axis=0)
+        curvature = -float(slopes @ step)
+        slope = float(self.heights.sum() + slopes @ self.w0)
         part = min(1.0, max(0.0, slope / curvature)) if curvature else float(slope > 0)
         self.alpha, self.slopes, self.heights = part * self.alpha, part * self.slopes, part * self.heights
         self.w = self.w0 + part * step
@@ -141,6 +141,7 @@ class _Dual:
     def value(self, state: FrankWolfeState) -> float:
         """The dual objective of the weights and planes of the state, evaluated afresh, less what rounding may add."""
         slopes = state.planes.slopes
-        step, values = slopes.T @ state.alpha / self.lam, state.planes.heights + slopes @ self.w0
-        size = state.alpha @ (np.abs(values) + norms(slopes) * norms(step))
-        return float(state.alpha @ values - self.lam / 2.0 * (step @ step) - ROUNDING * size)
+        pull, values = slopes.T @ state.alpha, state.planes.heights + slopes @ self.w0
+        step = self.inverse * pull
+        size = state.alpha @ (np.abs(values) + np.abs(slopes) @ np.abs(step))
+        return float(state.alpha @ values - 0.5 * (pull @ step) - ROUNDING * size)

@@ -1,6 +1,6 @@
 """Objectives, and their master programs over planes of R.
 
-J(w)   = (lam/2)‖w - w₀‖² + R(w)                      quadratic master program
+J(w)   = (lam/2)‖w - w₀‖² + R(w)                      quadratic master program; ‖·‖ in units of the features
 J(w)   = lam ‖w‖₁ + R(w)                              linear master program, sparse w
 J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w; σ)    smooth losses with a gradient, annealed
 """
@@ -66,6 +66,7 @@ class Objective:
 
     small: whether the data are too small to compile our own solver for, provided that the master is small too.
     ends: the `perf_counter` time at which training ends, if limited.
+    units: (d,) if the regularizer is (lam/2) Σ_j ((w_j - w0_j) / units_j)²; w_j stays w0_j where units_j is 0.
     """
 
     risk: Risk
@@ -74,6 +75,7 @@ class Objective:
     master: Solver | str = "auto"
     small: bool = False
     ends: float | None = None
+    units: Floats | None = None
 
     form: ClassVar[type[Problem]] = GroupedSimplexQP
     """Of the master program."""
@@ -85,9 +87,11 @@ class Objective:
     """Whether each lam of a path of a nonconvex risk begins at the start, and not where the one before ended."""
 
     @classmethod
-    def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
+    def begun_at(
+        cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool, units: Floats | None = None
+    ) -> Self:
         """The objective of this penalty, training to start there; this one pulls to that point too."""
-        return cls(risk, lam, start, master, small)
+        return cls(risk, lam, start, master, small, units=units)
 
     @classmethod
     def check(cls, method: object) -> None:
@@ -103,7 +107,18 @@ class Objective:
         return w + part * (least - w)
 
     def regularizer(self, w: Floats) -> float:
-        return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
+        return float(self.lam / 2.0 * np.sum(self.per_unit(w - self.w0) ** 2))
+
+    def per_unit(self, values: Floats) -> Floats:
+        """(d,) or (n, d) divided by the units; 0 where these are 0."""
+        if self.units is None:
+            return values
+        return np.divide(values, self.units, out=np.zeros_like(values), where=self.units > 0)
+
+    @property
+    def inverse_hessian(self) -> float | Floats:
+        """Of the regularizer: a scalar, or the diagonal (d,)."""
+        return 1.0 / self.lam if self.units is None else self.units**2 / self.lam
 
     def prepare(self) -> None:
         """Load what a first step needs: compiled code, workers with their data. Limits of time begin afterwards."""
@@ -137,6 +152,10 @@ class Objective:
 
         Raises MasterProblemError if the solver returns no solution.
         """
+        if self.units is not None:
+            own, planes = self.in_units(planes)
+            answer = own.solve_master(planes, capacity, alpha, precision)
+            return replace(answer, w=self.w0 + self.units * answer.w)
         softest = SOFTEST * self.natural_lam(planes, capacity)
         if self.lam >= softest or planes.floor < 0.0:
             return self._solved(planes, capacity, alpha, precision)
@@ -148,11 +167,22 @@ class Objective:
         own = self._solved(planes, capacity, alpha, precision)
         return replace(answer, bound=own.bound, seconds=answer.seconds + own.seconds)
 
+    def in_units(self, planes: PlaneSet) -> tuple[Objective, PlaneSet]:
+        """The same problem in z = (w - w0) / units: its regularizer is (lam/2) ‖z‖²."""
+        if self.units is None:
+            return self, planes
+        assigned, references = planes.assigned * self.units, planes.references * self.units
+        planes = replace(
+            planes, assigned=assigned, references=references, heights=planes.heights + planes.slopes @ self.w0
+        )
+        return replace(self, w0=np.zeros_like(self.w0), units=None), planes
+
     def natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
         """The lam at which a step that gains all of the risk at w₀ costs as much: (steepest slopes)² / (heights)."""
+        own, planes = self.in_units(planes)
         slopes, steep, high = planes.slopes, np.zeros(capacity.size), np.zeros(capacity.size)
         np.maximum.at(steep, planes.group, norms(slopes))
-        np.maximum.at(high, planes.group, planes.heights + slopes @ self.w0)
+        np.maximum.at(high, planes.group, planes.heights + slopes @ own.w0)
         risk = float(capacity @ high)
         return float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
 
@@ -247,7 +277,7 @@ class SmoothObjective:
 
     units: (d,) the standard deviation of each feature within queries, 0 for constant features. Gradients and steps are
     in u = units × w: a step of length 1 moves scores by about one deviation, independent of feature scales; J is
-    unchanged.
+    unchanged. penalties: (d,), or 1: the regularizer is (lam/2) Σ_j penalties_j (w_j - w0_j)².
     """
 
     shards: tuple[Shard, ...]
@@ -255,13 +285,14 @@ class SmoothObjective:
     lam: float
     w0: Floats
     units: Floats
+    penalties: float | Floats = 1.0
 
     def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
         """J_σ(w), and its gradient (d,)."""
         parts, away = self._evaluated(GradientEvaluation(w, sigma)), w - self.w0
         with np.errstate(over="ignore", invalid="ignore"):
-            value = self.lam / 2.0 * float(away @ away) + sum(part.value for part in parts)
-            gradient = self.lam * away
+            gradient = self.lam * self.penalties * away
+            value = float(gradient @ away) / 2.0 + sum(part.value for part in parts)
             for part in parts:
                 gradient = gradient + part.gradient
         return value, gradient
@@ -347,7 +378,9 @@ class SparseObjective(Objective):
     start_counts: ClassVar[bool] = False  # least squares, for example, leave nothing out
 
     @classmethod
-    def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
+    def begun_at(
+        cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool, units: Floats | None = None
+    ) -> Self:
         if risk.floor < 0.0:  # lam ‖w‖₁ plus planes may be unbounded below
             raise OptionError(
                 "penalty='l1' needs a nonnegative loss; got one with is_nonnegative = False. Use penalty='l2', or add "

@@ -73,7 +73,7 @@ class SteepestSubgradient:
         slope = (here.slopes - state.planes.references).sum(axis=0)  # of what touches J at w
         heights = here.heights - here.paid + state.planes.paid
         height = objective.regularizer(state.trial) + heights.sum() + slope @ state.trial
-        uphill = objective.lam * (state.trial - objective.w0) + slope
+        uphill = objective.lam * objective.per_unit(objective.per_unit(state.trial - objective.w0)) + slope
         state = replace(grown(state, here), steps=state.steps + 1)
         least = None
         due = (state.steps - 1) % self.certify_every == 0 or state.bound == -np.inf
@@ -185,7 +185,7 @@ class StochasticSubgradient:
         if not state.steps:
             state = self._certify(replace(state, steps=1), objective)
             risk = state.primal - objective.regularizer(state.w) - state.planes.floor
-            far = np.sqrt(2.0 * risk / objective.lam) + np.linalg.norm(state.w - objective.w0)
+            far = np.sqrt(2.0 * risk / objective.lam) + np.linalg.norm(objective.per_unit(state.w - objective.w0))
             return replace(state, radius=float(far))
         state = self._run_pass(replace(state, steps=state.steps + 1), objective)
         due = self.certify_every and (state.steps - 1) % self.certify_every == 0
@@ -213,8 +213,8 @@ class StochasticSubgradient:
             updates += 1
             length = 1.0 / (updates + self.shift * parts)  # η_t lam
             away = (1.0 - length) * (w - objective.w0)
-            away -= length * parts / objective.lam * (here.slopes - here.references)[0]
-            size = float(np.linalg.norm(away))
+            away -= length * parts * objective.inverse_hessian * (here.slopes - here.references)[0]
+            size = float(np.linalg.norm(objective.per_unit(away)))
             w = objective.w0 + away * (min(1.0, state.radius / size) if size else 1.0)
             mean = mean + (self.averaging + 1.0) / (self.averaging + updates) * (w - mean)
         if state.planes.references.shape[0] < parts:  # planes of all parts sum to one of the risk

@@ -22,6 +22,7 @@ from formulations.arrays import check_type
 from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
+from rankopt.data.normalization import METHODS
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.data.validation import check_same_index, column_names
@@ -80,7 +81,8 @@ class Ranker(BaseEstimator):
 
     `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalization`) normalizes each feature within
     its query in `fit`, on eval_set and for every score. `predict` then needs the queries of its rows, and `explain`
-    the documents of the query.
+    the documents of the query. "auto" is "zscore" where scales differ from query to query, else None; `normalize_` says
+    which.
 
     Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` if the data have feature names.
     """
@@ -98,7 +100,7 @@ class Ranker(BaseEstimator):
         "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
     }  # fmt: skip
 
-    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_")
+    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_", "normalize_")
     """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
 
     _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
@@ -160,6 +162,7 @@ class Ranker(BaseEstimator):
 
     measure: Any
     normalize: Any = None
+    normalize_: str | None
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -536,6 +539,8 @@ class Ranker(BaseEstimator):
     def _check_params(self) -> None:
         """Raise an error for parameters that a fitted ranker could not be used with."""
         check_normalize(self.normalize)
+        if getattr(self, "normalize_", None) not in (None, *METHODS):
+            raise OptionError(f"normalize_ is {self.normalize_!r:.80}")
         measure = getattr(self, "measure", "nDCG")
         if isinstance(measure, str) and len(measure) > NOTATION:
             raise OptionError(f"the notation of a measure has {len(measure)} characters")
@@ -552,7 +557,7 @@ class Ranker(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
-        tags.input_tags.sparse = self.normalize is None or (isinstance(self.normalize, str) and self.normalize == "sum")
+        tags.input_tags.sparse = self.normalize is None or str(self.normalize) in ("sum", "auto")
         return tags
 
 

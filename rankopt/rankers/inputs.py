@@ -3,6 +3,7 @@
 Names and numbers of features, normalization and evaluation sets are compared with those of `fit`.
 """
 
+import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from formulations.arrays import check_no_mask, each, is_sparse
 from rankopt.data.canonical_order import fingerprints
-from rankopt.data.normalization import METHODS, QueryNormalizer, normalize
+from rankopt.data.normalization import METHODS, QueryNormalizer, chosen_method, normalize
 from rankopt.data.queries import Queries
 from rankopt.data.tables import FEW_ROWS, USUAL, warn_of_features
 from rankopt.data.validation import (
@@ -154,6 +155,7 @@ def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
     queries = as_queries(ranker, X, y, **passed)
     if passed["reset"]:
         _warn_of_grades(queries)
+        _note_normalization(ranker, queries)
     return normalized(ranker, queries.grouped())
 
 
@@ -244,7 +246,7 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
 
     The query of a row matters to a ranker with `normalize` alone: `qid` or `group` names it, as in `read_queries`.
     """
-    if ranker.normalize is None:
+    if normalization_of(ranker) is None:
         return read_features(ranker, X, reset=False)
     warn_without_queries(X, X.shape[0] if hasattr(X, "shape") else len(X), qid, group, stacklevel=4)
     return normalized(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
@@ -504,30 +506,47 @@ def _check_weights(queries: Queries, values: Floats, name: str) -> Floats:
 
 
 def check_normalize(method: Any) -> None:
-    """Raise OptionError unless this is None or a method of `rankopt.data.normalization`."""
-    if method is not None and not (isinstance(method, str) and method in METHODS):
-        known = ", ".join(map(repr, METHODS))
+    """Raise OptionError unless this is None, "auto" or a method of `rankopt.data.normalization`."""
+    if method is not None and not (isinstance(method, str) and method in (*METHODS, "auto")):
+        known = ", ".join(map(repr, (*METHODS, "auto")))
         raise OptionError(f"normalize cannot be {str(method)[:80]!r}; it is None or one of {known}.")
+
+
+def _note_normalization(ranker: Any, queries: Queries) -> None:
+    """Note what `normalize` is of these training queries; weights w0 that are passed are of the features as given."""
+    method = getattr(ranker, "normalize", None)
+    check_normalize(method)
+    given = not isinstance(getattr(ranker, "w0", None), str | None)
+    ranker.normalize_ = (None if given else chosen_method(queries)) if method == "auto" else method
+    if method == "auto" and getattr(ranker, "verbose", 0):
+        print(f"normalize='auto' is {ranker.normalize_!r}", file=sys.stderr)
+
+
+def normalization_of(ranker: Any) -> str | None:
+    """The method by which a fitted ranker normalizes, None for none."""
+    method: str | None = getattr(ranker, "normalize", None)
+    check_normalize(method)
+    return getattr(ranker, "normalize_", None) if method == "auto" else method
 
 
 def normalized(ranker: Any, queries: Queries) -> Queries:
     """The queries as the ranker wants them: by its `normalize`, or as they are where it has none."""
-    method = getattr(ranker, "normalize", None)
-    check_normalize(method)
+    method = normalization_of(ranker)
     return queries if method is None else normalize(queries, method)
 
 
 def normalized_among(ranker: Any, rows: list[Floats], among: Any, read: Callable[[Any], Any]) -> list[Floats]:
     """Single documents (d,) in the units of the ranker; `among`: the documents (n, d) of their query, `read` from what
     the caller has. DataError where these are needed and missing."""
-    if ranker.normalize is None:
+    method = normalization_of(ranker)
+    if method is None:
         return rows
     if among is None:
         raise DataError(
             f"{type(ranker).__name__} cannot compare single documents because it was fitted with "
-            f"normalize={ranker.normalize!r}, which depends on all documents of a query; pass among=, the rows of "
+            f"normalize={method!r}, which depends on all documents of a query; pass among=, the rows of "
             "their query."
         )
-    normalizer = QueryNormalizer(ranker.normalize).fit(read(among))
+    normalizer = QueryNormalizer(method).fit(read(among))
     made = normalizer.transform(np.stack(rows))
     return list(np.asarray(made, dtype=np.float64))

@@ -85,18 +85,23 @@ class LargeMarginRanker(OptimizedRanker):
     lam, C : defaults "scale", None
         The regularization strength λ: a number > 0, "scale", or "auto", which chooses a multiple of "scale" by
         cross-validation over queries. "scale" is 3 U / m, with U the mean squared distance of the features from
-        the mean of their query (divided by the mean best value of a measure without maximum, as DCG): one scale
-        of all features or gains leaves the orders the same. With penalty="l1" it is 3% of the smallest λ at
-        which w = 0. C sets λ = 1 / (C m) instead, unless lam is set too. `lam_` is λ.
+        the mean of their query (divided by the mean best value of a measure without maximum, as DCG). With
+        "scale" and "auto" the weight of each feature is penalized in units of its deviation: the regularizer is
+        (λ/2) Σ_j (σ_j² / σ²) (w_j - w₀_j)², with σ_j the standard deviation of feature j within queries and σ²
+        the mean of σ_j² over the features that vary. So a scale of one feature, or of the gains, leaves the
+        orders the same, if those by w₀ are. With penalty="l1" "scale" is 3% of the smallest λ at which w = 0.
+        C sets λ = 1 / (C m) instead, unless lam is set too. `lam_` is λ.
     constraints : default None
         An `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and reference
         are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position weights
         and discount are cut to k positions. The convex reference is one admissible order with ties by the score
         at w0, or the mean over exchanges of equivalent documents. argmax_solver="exact" is the cheapest exact
         solver for the constraints. If their linear program is not integral, the gap may stay open.
-    normalize : default None
-        None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
-        Recommended if scales differ between queries (benchmarks/accuracy.md).
+    normalize : default "auto"
+        The normalization of features within their query: "zscore", "minmax", "sum", "rank", or None for none.
+        "auto" is "zscore" where the scales of features differ from query to query, as
+        `rankopt.data.normalization.chosen_method` measures them, else None; it is None for sparse features and
+        for an array w0. `normalize_` is what was chosen.
 
     **Model**
 
@@ -186,7 +191,7 @@ class LargeMarginRanker(OptimizedRanker):
         checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
+        normalize: Normalize = "auto",
         penalty: PenaltyName = "l2",
     ) -> None:
         self.measure = measure

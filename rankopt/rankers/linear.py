@@ -142,8 +142,8 @@ class RegressionRanker(LinearRanker):
         scale of the features.
     measure : default "nDCG@10"
         The measure of `score`, and of the gains; one of `rankopt.measures` or its notation.
-    normalize : default None
-        None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
+    normalize : default "auto"
+        The normalization of features within their query, as in `LargeMarginRanker`.
 
     **Model**
 
@@ -178,7 +178,7 @@ class RegressionRanker(LinearRanker):
         target: Literal["grade", "gain"] = "grade",
         intercept: Literal["query", "all"] = "query",
         measure: AnyMeasure = "nDCG@10",
-        normalize: Normalize = None,
+        normalize: Normalize = "auto",
     ) -> None:
         self.alpha = alpha
         self.target = target

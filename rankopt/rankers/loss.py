@@ -14,7 +14,7 @@ from rankopt.losses import get_loss, make_loss, sees_queries
 from rankopt.losses.loss import protocol_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.path import QUARTILE
+from rankopt.rankers.path import LOSS_FACTORS
 from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
@@ -61,10 +61,9 @@ class LossRanker(OptimizedRanker):
         "zeros" (default), "ridge", "ranksvm", "regression" (see `LargeMarginRanker`), or an array (d,).
     constraints : default None
         An `Admissible` for `rank` and `score`; training ignores it.
-    lam, C, normalize : defaults "scale", None, None
-        As in `LargeMarginRanker`, but with w0="zeros" "scale" is d v / (10 m), with d the number of features that
-        vary within queries and v the lower quartile of their variances there, times the size of the loss. One scale of
-        all features or of the loss leaves the orders the same.
+    lam, C, normalize : defaults "scale", None, "auto"
+        As in `LargeMarginRanker`, but with w0="zeros" "scale" is U / (10 m), times the size of the loss. A scale of
+        one feature, or of the loss, leaves the orders the same.
 
     **Model**
 
@@ -87,7 +86,7 @@ class LossRanker(OptimizedRanker):
     `lam_`; with eval_set `best_score_`.
     """
 
-    _from_zero: ClassVar[tuple[float, ...]] = QUARTILE
+    _from_zero: ClassVar[tuple[float, ...]] = LOSS_FACTORS
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class LossRanker(OptimizedRanker):
         checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
+        normalize: Normalize = "auto",
         penalty: PenaltyName = "l2",
     ) -> None:
         self.loss = loss
@@ -164,7 +163,7 @@ class PairwiseRanker(OptimizedRanker):
         As in `LargeMarginRanker`.
     constraints : default None
         As in `LossRanker`.
-    lam, C, normalize : defaults "scale", None, None
+    lam, C, normalize : defaults "scale", None, "auto"
         As in `LossRanker`.
 
     **Model**
@@ -183,7 +182,7 @@ class PairwiseRanker(OptimizedRanker):
         As in `LargeMarginRanker`.
     """
 
-    _from_zero: ClassVar[tuple[float, ...]] = QUARTILE
+    _from_zero: ClassVar[tuple[float, ...]] = LOSS_FACTORS
 
     def __init__(
         self,
@@ -205,7 +204,7 @@ class PairwiseRanker(OptimizedRanker):
         checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
+        normalize: Normalize = "auto",
         penalty: PenaltyName = "l2",
     ) -> None:
         self.measure = measure

@@ -33,7 +33,7 @@ from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.path import QUARTILE
+from rankopt.rankers.path import LOSS_FACTORS
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.typing import (
     AnyBound,
@@ -145,9 +145,8 @@ class MatchingRanker(OptimizedRanker):
         "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for
         the convex bound and regression for the others.
     lam, C, normalize : defaults "scale", None, None
-        As in `LargeMarginRanker`, but with w0="zeros" "scale" is d v / (10 m), with d the number of features that
-        vary within queries and v the lower quartile of their variances there. One scale of all features or of
-        position_weight leaves the matchings the same.
+        As in `LargeMarginRanker`, but with w0="zeros" "scale" is U / (10 m). A scale of one feature, or of
+        position_weight, leaves the matchings the same.
 
     **Solver**
 
@@ -170,7 +169,7 @@ class MatchingRanker(OptimizedRanker):
 
     _starts: ClassVar[dict[str, str]] = SLOT_STARTS
 
-    _from_zero: ClassVar[tuple[float, ...]] = QUARTILE
+    _from_zero: ClassVar[tuple[float, ...]] = LOSS_FACTORS
 
     _unlimited: ClassVar[str] = "slots are matched, not ranked, and take no constraints"
 

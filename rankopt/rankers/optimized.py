@@ -37,10 +37,10 @@ from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.path import FROM_ZERO, QUARTILE, chosen_factor
+from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start, warn_of_outcome
-from rankopt.rankers.starts import get_start, natural_lam, quartile_lam, unit_of
+from rankopt.rankers.starts import STRENGTH, ZERO_STRENGTH, feature_units, get_start, natural_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class OptimizedRanker(LinearRanker):
     _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None), "warm_start": (bool,)}
 
     _from_zero: ClassVar[tuple[float, ...]] = FROM_ZERO
-    """The parts of "scale" that lam="auto" tries from w₀ = 0; those of `QUARTILE` where "scale" is `quartile_lam`."""
+    """The parts of "scale" that lam="auto" tries from w₀ = 0; `LOSS_FACTORS` where "scale" has `ZERO_STRENGTH`."""
 
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
@@ -135,7 +135,8 @@ class OptimizedRanker(LinearRanker):
         w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
         risk = Risk(self._shards(arranged, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
-        objective = self._objective_class().begun_at(risk, lam, w0(), self._master(), small)
+        units = np.resize(feature_units(arranged), w0().size) if isinstance(self.lam, str) and self.C is None else None
+        objective = self._objective_class().begun_at(risk, lam, w0(), self._master(), small, units)
         if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
             objective = replace(objective, lam=LEFT_IN * largest(objective) or 1.0)
         if self.lam == "auto":
@@ -228,8 +229,8 @@ class OptimizedRanker(LinearRanker):
     def _natural_lam(self, queries: Arrangement, count: int) -> float:
         """λ of lam="scale" for losses and gains of size 1."""
         start = self._start()
-        from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == QUARTILE
-        return quartile_lam(queries, count) if from_zero else natural_lam(queries, count)
+        from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == LOSS_FACTORS
+        return natural_lam(queries, count, ZERO_STRENGTH if from_zero else STRENGTH)
 
     def _unit_of_gains(self, queries: Arrangement) -> float:
         """The unit in which the loss measures margins: scores that are as many times as large have the same orders."""

@@ -228,7 +228,7 @@ Floats = NDArray[np.float64]
 FOLDS = 2
 
 FACTORS, FROM_ZERO = (10.0, 3.0, 1.0), (1.0, 1e-1, 1e-2, 1e-3)
-QUARTILE = (10.0, 1.0, 0.1, 0.01)  # from w₀ = 0 in units of `quartile_lam`
+LOSS_FACTORS = (10.0, 1.0, 0.1, 0.01)  # from w₀ = 0 where "scale" has `ZERO_STRENGTH`
 """λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, the hardest
 start; w₀ itself precedes them."""
 

@@ -36,7 +36,7 @@ from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start
-from rankopt.rankers.starts import get_start, spread, unit_of_gains
+from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
 from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
@@ -80,7 +80,7 @@ class SmoothRanker(LinearRanker):
         A positional measure of `rankopt.measures`, or its notation: nDCG@k, DCG@k, P@k, AUC, ERU, ...
     lam : default "scale"
         λ >= 0, or "scale", U / m, with U the mean squared distance of the features from the mean of their
-        query: invariant to one scale of all features. `lam_` is λ.
+        query, and weights penalized in units of their features, as in `LargeMarginRanker`. `lam_` is λ.
     w0 : default "ridge"
         Center of the regularizer and start: "ridge" (`RegressionRanker()`), "ranksvm" (`PairwiseRanker()`),
         "regression" (least squares on the gains), or an array (d,), scaled to scores of deviation 1. If all
@@ -88,7 +88,7 @@ class SmoothRanker(LinearRanker):
         raised.
     constraints : default None
         An `Admissible` for `rank` and `score`; training ignores it.
-    normalize : default None
+    normalize : default "auto"
         As in `LargeMarginRanker`.
 
     **Model**
@@ -153,7 +153,7 @@ class SmoothRanker(LinearRanker):
         checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
+        normalize: Normalize = "auto",
     ) -> None:
         self.measure = measure
         self.bandwidths = bandwidths
@@ -195,7 +195,8 @@ class SmoothRanker(LinearRanker):
         if not np.isfinite(scaled).all():
             raise OptionError("w0 gives scores that are next to equal, so that it has no scale; give another start")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
-        return SmoothObjective(parts, engine, lam, scaled, deviations(arranged))
+        penalties = feature_penalties(arranged) if isinstance(self.lam, str) else 1.0
+        return SmoothObjective(parts, engine, lam, scaled, deviations(arranged), penalties)
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:

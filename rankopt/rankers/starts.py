@@ -66,7 +66,7 @@ def ridge(ranker: Any, queries: Arrangement) -> Floats:
     w = cross_validated_ridge(queries)
     scores = row_scores(queries.features, queries.rows, w)
     along = replace(queries, features=scores[:, None], rows=np.arange(scores.size))
-    return np.asarray(w * max(float(by_pairs(ranker, along, natural_lam)[0]), 0.0))
+    return np.asarray(w * max(float(by_pairs(ranker, along, STRENGTH)[0]), 0.0))
 
 
 def bare_ridge(ranker: Any, queries: Arrangement) -> Floats:
@@ -76,7 +76,7 @@ def bare_ridge(ranker: Any, queries: Arrangement) -> Floats:
 
 def ranksvm(ranker: Any, queries: Arrangement) -> Floats:
     """The weights of `PairwiseRanker()`."""
-    return by_pairs(ranker, queries, quartile_lam)
+    return by_pairs(ranker, queries, ZERO_STRENGTH)
 
 
 def workers(ranker: Any) -> tuple[str, int | None]:
@@ -84,13 +84,13 @@ def workers(ranker: Any) -> tuple[str, int | None]:
     return "serial" if ranker.engine == "serial" else "threads", None if ranker.n_jobs in (None, -1) else ranker.n_jobs
 
 
-def by_pairs(ranker: Any, queries: Arrangement, scale: Callable[[Arrangement, int], float]) -> Floats:
-    """RankSVM at the λ of this scale. Limits of time begin afterwards: a start that they cut off would depend on the
-    speed of the machine."""
+def by_pairs(ranker: Any, queries: Arrangement, strength: float) -> Floats:
+    """RankSVM at the `natural_lam` of this strength. Limits of time begin afterwards: a start that they cut off would
+    depend on the speed of the machine."""
     engine = get_engine(*workers(ranker))
     risk = Risk(shards_of_grades(queries, PairwiseHinge), engine)
-    lam = scale(queries, risk.weights.size)
-    objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets))
+    lam, units = natural_lam(queries, risk.weights.size, strength), feature_units(queries)
+    objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets), units=units)
     with ended(engine, True):
         outcome = train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, None))
     if outcome.certificate.stop is Stop.INTERRUPTED:
@@ -108,17 +108,20 @@ def get_start(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement
 
 
 STRENGTH = 3.0  # λ in units of U / m
+ZERO_STRENGTH = 0.1  # the same for rankers that start at w = 0
 FAINT = 1e-280  # spreads below this lose digits in double precision
 
 
-def natural_lam(queries: Arrangement, count: int) -> float:
+def natural_lam(queries: Arrangement, count: int, strength: float = STRENGTH) -> float:
     """λ = 3 U / m of m = count queries with something to order: `lam="scale"`. Features that vary nowhere leave 3 / m.
 
+    The regularizer is (λ/2) Σ_j ((w_j - w₀_j) / units_j)², in `feature_units`: no column of another scale can spoil it.
     Scores s = Xw have in query q the mean square (1/n_q) Σ_j (s_j - s̄)² <= ‖w‖² U_q, with U_q the mean of ‖x_j - x̄_q‖².
     So ‖w‖² U, U = Σ_q v_q U_q, is the spread of the scores that w allows. (λ/2) ‖w‖² = (3/2) (spread) / m weighs it,
-    in units of the margin, against the mean loss of m queries. Features times c, all of them, or plus a constant in a
-    query leave the problem the same. The strength falls with 1/m as a fixed C = 1 / (λ m) does. The 3 was chosen on
-    data; from 1 to 10 little changes.
+    in units of the margin, against the mean loss of m queries. Each feature times a c of its own, or plus a constant in
+    a query, leaves the problem the same. The strength falls with 1/m as a fixed C = 1 / (λ m) does. The 3 was chosen on
+    data; from 1 to 10 little changes. Rankers of losses that start at w = 0 have 0.1: from 0.03 to 0.3
+    little changes.
 
     A feature map whose slopes are f times as large has the same orders at weights 1/f times as large, under f² times
     the λ: `unit_of` is Σ_q v_q f_q². f is 1 for positions and pairs, n₋ for the first relevant document
@@ -128,19 +131,21 @@ def natural_lam(queries: Arrangement, count: int) -> float:
     Raises InvalidProblemError where squares of the features are too large for double precision, and DataError where
     they are too small.
     """
-    return STRENGTH * _checked(spread(queries), queries) / count
+    return strength * _checked(spread(queries), queries) / count
 
 
-def quartile_lam(queries: Arrangement, count: int) -> float:
-    """λ = d v / (10 m): `lam="scale"` of rankers that start at w = 0. d features vary within queries, and v is the
-    lower quartile of their variances there: in raw data, U is that of a few features with large values, and such a λ
-    would leave the others no weight. As `natural_lam` otherwise. The 10 was chosen on data: from 3 to 30 little
-    changes."""
-    with np.errstate(over="ignore"):  # an error follows
-        squares = np.square(deviations(queries))
-    varying = squares[squares > 0]
-    v = float(np.quantile(varying, 0.25, method="lower")) if varying.size else 0.0
-    return 0.1 * _checked(varying.size * v, queries) / count
+def feature_penalties(queries: Arrangement) -> Floats:
+    """(d,) the square of the deviation of each feature within queries over the mean of those that are not 0: all are 1
+    where the features have one deviation."""
+    found = deviations(queries)
+    squares = (found / found.max(initial=FAINT)) ** 2
+    return np.asarray(squares / squares[found > 0].mean() if found.any() else squares)
+
+
+def feature_units(queries: Arrangement) -> Floats:
+    """(d,) the roots of 1 / `feature_penalties`; 0 where these are 0."""
+    penalties = feature_penalties(queries)
+    return np.divide(1.0, np.sqrt(penalties), out=np.zeros_like(penalties), where=penalties > 0)
 
 
 def _checked(unit: float, queries: Arrangement) -> float:
@@ -206,7 +211,7 @@ def check_start(start: Any) -> None:
     elif hasattr(start, "fit"):
         if isinstance(start, type):
             raise OptionError(f"init = {start.__name__} is a class; give a ranker of it: {start.__name__}()")
-        if getattr(start, "normalize", None) is not None:
+        if getattr(start, "normalize", None) not in (None, "auto"):
             raise OptionError(
                 f"init = {start} cannot normalize by itself, or it would learn weights of other features; give "
                 "normalize to the ranker that it starts"
@@ -228,6 +233,8 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         taken = smoothable(ranker.measure, arranged.graded, arranged.offsets)
         start = smooth(ranker.measure if taken else SMOOTHED, engine=engine, n_jobs=n_jobs)
     if hasattr(start, "fit"):
+        if getattr(start, "normalize", None) == "auto":  # the features are those of the ranker that it starts
+            start = clone(start).set_params(normalize=None)
         with raise_interruptions():
             fitted = clone(start).fit(queries, query_weight=weights)
         coef = getattr(fitted, "coef_", None)

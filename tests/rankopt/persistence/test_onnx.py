@@ -52,6 +52,16 @@ def test_linear_scores(normalize):
     agrees(RegressionRanker(1.0, normalize=normalize).fit(few), SAMPLE.test)
 
 
+def test_what_auto_chose_is_computed_by_the_graph():
+    random = np.random.default_rng(0)
+    qid = np.repeat(np.arange(12), 20)
+    features = random.normal(size=(qid.size, 3)) * np.exp(random.normal(size=(12, 3)))[qid]
+    queries = Queries.from_arrays(features, random.integers(0, 3, qid.size), qid=qid)
+    ranker = RegressionRanker().fit(queries)
+    assert (ranker.normalize, ranker.normalize_) == ("auto", "zscore")
+    agrees(ranker, queries)
+
+
 def test_scores_of_features_that_are_constant_in_a_query():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(12, 3))

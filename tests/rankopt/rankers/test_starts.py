@@ -18,8 +18,15 @@ from rankopt.losses import get_loss
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize.bundle import Bundle
-from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, PairwiseRanker, RegressionRanker
-from rankopt.rankers.path import FACTORS, FOLDS, QUARTILE, dealt, judged
+from rankopt.rankers import (
+    LargeMarginRanker,
+    LossRanker,
+    MatchingRanker,
+    PairwiseRanker,
+    RegressionRanker,
+    SmoothRanker,
+)
+from rankopt.rankers.path import FACTORS, FOLDS, LOSS_FACTORS, dealt, judged
 from rankopt.rankers.starts import STRENGTH, spread
 
 
@@ -144,6 +151,59 @@ def test_units_of_gains_features_and_losses_change_no_order(make, arguments, pow
         assert other.coef_ == pytest.approx(one.coef_ * c**power, rel=1e-3, abs=1e-6 * c**power)
 
 
+INVARIANT = {
+    "pairwise": PairwiseRanker(),
+    "ordinal": LossRanker("ordinal"),
+    "nonconvex": LargeMarginRanker(w0="ranksvm"),
+    "AP over pairs": LargeMarginRanker("AP", feature_map="pairwise", bound="convex"),
+    "slots": MatchingRanker(bound="nonconvex"),
+    "smooth": SmoothRanker(w0="ranksvm", tol=1e-9),
+    **{
+        method: PairwiseRanker(method=method, max_iter=200)
+        for method in ("cutting_planes", "block_frank_wolfe", "stochastic_subgradient")
+    },
+}
+
+
+@pytest.mark.parametrize("name", INVARIANT)
+def test_a_scale_of_each_feature_changes_no_order(name):
+    X, y, qid = graded()
+    scales = 2.0 ** np.array([-30, 0, 40])
+    ranker = INVARIANT[name]
+    one, other = (clone(ranker).fit(features, y, qid=qid) for features in (X, X * scales))
+    assert other.coef_ * scales == pytest.approx(one.coef_, rel=1e-3, abs=1e-3 * np.abs(one.coef_).max())
+    assert other.certificate_.primal == pytest.approx(one.certificate_.primal, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "ranker", [LargeMarginRanker("nDCG@5"), PairwiseRanker(), LargeMarginRanker("nDCG@5", method="block_frank_wolfe")]
+)
+def test_the_certified_objective_is_that_of_units_of_the_features(ranker):
+    X, y, qid = drawn(9, queries=20)
+    X = np.column_stack([X * [1e-4, 1.0, 1e6], np.ones(len(X))])
+    queries = Queries.from_arrays(X, y, qid=qid)
+    ranker = clone(ranker).fit(queries)
+    squares = np.mean([X[qid == q].var(axis=0) for q in np.unique(qid)], axis=0)
+    away = ranker.coef_ - ranker.w0_
+    assert away[3] == 0.0
+    penalty = ranker.lam_ / 2 * np.sum(squares / squares[:3].mean() * away**2)
+    risk = ranker.objective(queries).risk
+    assert penalty + risk.at(ranker.coef_).value == pytest.approx(ranker.certificate_.primal, rel=1e-9)
+    majorant = risk.majorant(ranker.coef_)
+    for w in np.random.default_rng(0).normal(size=(20, 4)) / np.where(squares > 0, np.sqrt(squares), np.inf):
+        w = ranker.coef_ + w * (squares > 0)
+        there = ranker.lam_ / 2 * np.sum(squares / squares[:3].mean() * (w - ranker.w0_) ** 2)
+        assert there + majorant.at(w).value >= ranker.certificate_.bound
+
+
+def test_a_column_of_another_scale_does_not_keep_the_others_at_the_start():
+    X, y, qid = graded()
+    noise = np.random.default_rng(1).normal(size=len(X))
+    for scale in (1.0, 1e8):
+        ranker = LargeMarginRanker("nDCG@5").fit(np.column_stack([X, scale * noise]), y, qid=qid)
+        assert np.linalg.norm(ranker.coef_[:3] - ranker.w0_[:3]) > 0.05 * np.linalg.norm(ranker.w0_[:3])
+
+
 def test_features_that_vary_nowhere_are_no_error():
     with pytest.warns(UserWarning, match="the optimum is at w0"):
         ranker = LargeMarginRanker().fit(np.ones((4, 2)), [0, 1, 1, 0], qid=[1, 1, 2, 2])
@@ -256,7 +316,7 @@ def test_the_best_on_queries_left_out_is_chosen(ranker):
     X, y, qid = drawn_auto()
     queries = Queries.from_arrays(X, y, qid=qid)
     found, factors = judged(ranker.set_params(lam="auto"), queries, np.ones(len(queries)))
-    assert factors == (QUARTILE if isinstance(ranker, PairwiseRanker) else FACTORS)
+    assert factors == (LOSS_FACTORS if isinstance(ranker, PairwiseRanker) else FACTORS)
     assert found.shape == (1 + len(factors), len(queries))
     fitted = ranker.fit(queries)
     natural = ranker.set_params(lam="scale").fit(queries).lam_

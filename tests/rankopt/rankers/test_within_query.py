@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.pipeline import make_pipeline
@@ -176,3 +177,79 @@ def test_commands_apply_what_the_model_keeps(tmp_path):
     shown = [float(line.split("\t")[3]) for line in ranked.output.splitlines()]
     best = np.maximum.reduceat(expected, test.offsets[:-1])
     assert_allclose(shown, best, rtol=1e-6)
+
+
+# normalize="auto": by the scales of the features from query to query.
+
+
+def scaled(spread, queries=24, documents=25, seed=3):
+    """Queries whose features have scales of their own: exp of normal numbers of this deviation."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(queries), documents)
+    X = rng.normal(size=(qid.size, 4))
+    y = np.clip(np.round(X @ [1.0, 0.5, 0.0, -1.0] + rng.normal(size=qid.size)), 0, 3)
+    return X * np.exp(spread * rng.normal(size=(queries, 4)))[qid], y, qid
+
+
+@pytest.mark.parametrize(("spread", "method"), [(0.0, None), (0.2, None), (1.0, "zscore")])
+@pytest.mark.parametrize("kind", KINDS, ids=["margin", "loss", "pairwise", "regression", "matching"])
+def test_auto_is_the_method_that_it_names(kind, spread, method):
+    X, y, qid = scaled(spread)
+    ranker, named = (kind(normalize=how).fit(X, y, qid=qid) for how in ("auto", method))
+    assert ranker.normalize_ == named.normalize_ == method
+    assert_array_equal(ranker.coef_, named.coef_)
+    assert_array_equal(ranker.predict(X, qid=qid), named.predict(X, qid=qid))
+    assert ranker.score(X, y, qid=qid) == named.score(X, y, qid=qid)
+
+
+def test_auto_depends_on_differences_of_scale_alone():
+    X, y, qid = scaled(1.0)
+    order = np.random.default_rng(4).permutation(len(X))
+    alike = scaled(0.0)[0] * [1e-6, 1.0, 1e6, 1e9] + np.arange(24)[qid][:, None]
+    fewer = qid < 9
+    same = X[qid == 0]
+    cases = [
+        ((X[order], y[order], qid[order]), "zscore"),
+        ((X * [1e-6, 1.0, 1e6, 1e9], y, qid), "zscore"),
+        ((alike, y, qid), None),
+        ((X[fewer], y[fewer], qid[fewer]), None),
+        ((csr_array(X), y, qid), None),
+        ((np.tile(same, (24, 1)), y, qid), None),
+        ((np.ones_like(X), y, qid), None),
+    ]
+    for (features, grades, ids), method in cases:
+        assert RegressionRanker().fit(features, grades, qid=ids).normalize_ == method
+
+
+def test_an_array_w0_is_of_the_features_as_given():
+    X, y, qid = scaled(1.0)
+    assert LargeMarginRanker().fit(X, y, qid=qid).normalize_ == "zscore"
+    assert LargeMarginRanker(w0=np.ones(4)).fit(X, y, qid=qid).normalize_ is None
+    assert LargeMarginRanker(w0=np.ones(4), normalize="rank").fit(X, y, qid=qid).normalize_ == "rank"
+
+
+def test_what_auto_chose_is_kept(tmp_path, capsys):
+    X, y, qid = scaled(1.0)
+    ranker = LargeMarginRanker(verbose=1).fit(X, y, qid=qid)
+    assert "normalize='auto' is 'zscore'" in capsys.readouterr().err
+    ranker.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert (again.normalize, again.normalize_) == ("auto", "zscore")
+    assert_array_equal(again.predict(X, qid=qid), ranker.predict(X, qid=qid))
+    own = X[qid == 3]
+    scores = again.predict(own, group=[len(own)])
+    assert_allclose(again.explain(own[0], own[1], among=own).total, scores[0] - scores[1], rtol=1e-12)
+    again.normalize_ = "guess"
+    with pytest.raises(ModelError, match="normalize_ is 'guess'"):
+        again.save(tmp_path / "m")
+
+
+def test_the_command_line_says_what_auto_chose(tmp_path):
+    X, y, qid = scaled(1.0)
+    write_svmlight(Queries.from_arrays(X, y, qid=qid), tmp_path / "train")
+    words = ["train", str(tmp_path / "train"), "--model", str(tmp_path / "m"), "--ranker", "regression", "--normalize"]
+    for option, method in (("auto", "zscore"), ("none", None)):
+        done = CliRunner().invoke(rankopt, [*words, option])
+        assert done.exit_code == 0, done.output
+        assert ("--normalize auto is zscore" in done.output) == (option == "auto")
+        assert load_model(tmp_path / "m").normalize_ == method
