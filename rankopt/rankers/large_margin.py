@@ -134,7 +134,7 @@ class LargeMarginRanker(OptimizedRanker):
         cvxpy.Problem. The bound is that of the unchanged objective, proved from the dual weights that the solver
         returns; a changed program may leave a gap, which training reports. If the solver fails after the first
         step, training returns the best weights so far, their gap, and a ConvergenceWarning.
-    tol : default 0.001
+    tol : default 0.0003
         The relative gap at which training ends.
     random_state : default None
         Seed of methods that draw queries. The model is reproducible with None too.
@@ -180,7 +180,7 @@ class LargeMarginRanker(OptimizedRanker):
         master_solver: AnySolver = "auto",
         lam: Strength = "scale",
         C: float | None = None,
-        tol: float = 1e-3,
+        tol: float = 3e-4,
         max_iter: int = 2000,
         time_limit: float | None = None,
         engine: AnyEngine = "threads",
