@@ -155,7 +155,7 @@ class Objective:
         if self.units is not None:
             own, planes = self.in_units(planes)
             answer = own.solve_master(planes, capacity, alpha, precision)
-            return replace(answer, w=self.w0 + self.units * answer.w)
+            return replace(answer, w=self.w0 + self.units / np.sqrt(self.lam) * answer.w)
         softest = SOFTEST * self.natural_lam(planes, capacity)
         if self.lam >= softest or planes.floor < 0.0:
             return self._solved(planes, capacity, alpha, precision)
@@ -168,14 +168,13 @@ class Objective:
         return replace(answer, bound=own.bound, seconds=answer.seconds + own.seconds)
 
     def in_units(self, planes: PlaneSet) -> tuple[Objective, PlaneSet]:
-        """The same problem in z = (w - w0) / units: its regularizer is (lam/2) ‖z‖²."""
+        """The same problem in z = √lam (w - w0) / units: its regularizer is ‖z‖² / 2."""
         if self.units is None:
             return self, planes
-        assigned, references = planes.assigned * self.units, planes.references * self.units
-        planes = replace(
-            planes, assigned=assigned, references=references, heights=planes.heights + planes.slopes @ self.w0
-        )
-        return replace(self, w0=np.zeros_like(self.w0), units=None), planes
+        scale, heights = self.units / np.sqrt(self.lam), planes.heights + planes.slopes @ self.w0
+        assigned, references = planes.assigned * scale, planes.references * scale
+        planes = replace(planes, assigned=assigned, references=references, heights=heights)
+        return replace(self, lam=1.0, w0=np.zeros_like(self.w0), units=None), planes
 
     def natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
         """The lam at which a step that gains all of the risk at w₀ costs as much: (steepest slopes)² / (heights)."""
@@ -184,7 +183,7 @@ class Objective:
         np.maximum.at(steep, planes.group, norms(slopes))
         np.maximum.at(high, planes.group, planes.heights + slopes @ own.w0)
         risk = float(capacity @ high)
-        return float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
+        return self.lam / own.lam * float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
 
     def _answer(
         self, program: GroupedSimplexQP, start: Solution | None, precision: float | None, seconds: float, spare: float

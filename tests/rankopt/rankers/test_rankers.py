@@ -144,7 +144,7 @@ def test_options_survive_cloning():
     assert (
         clone(ranker).get_params()
         == ranker.get_params()
-        == {"alpha": 0.25, "target": "grade", "intercept": "query", "measure": "nDCG@3", "normalize": None}
+        == {"alpha": 0.25, "target": "grade", "intercept": "query", "measure": "nDCG@3", "normalize": "auto"}
     )
 
 
@@ -325,6 +325,8 @@ UNIT_FREE = {
     "ridge": RegressionRanker(),
 }
 
+OPTIMUM = 1e-6  # w of a convex bound that starts at 0: masters are solved to 1e-10 of J, and w to the root of that
+
 
 @pytest.mark.parametrize("name", UNIT_FREE)
 @pytest.mark.parametrize("unit", [1e-3, 1e3, 2.0**40])
@@ -337,7 +339,8 @@ def test_the_unit_of_the_features_does_not_change_a_score(name, unit):
         ranker = clone(UNIT_FREE[name]).fit(train.replace(features=train.features * factor))
         return ranker.predict(test.replace(features=test.features * factor))
 
-    known, close = scores(1.0), 1e-4 if name == "lam auto" else 1e-9  # a small λ: within the gap of training
+    known = scores(1.0)
+    close = {"convex": OPTIMUM, "lam auto": 1e-4}.get(name, 1e-9)  # a small λ: within the gap of training
     assert_allclose(scores(unit), known, rtol=0, atol=close * np.abs(known).max())
 
 
@@ -349,8 +352,9 @@ def test_the_unit_of_gains_does_not_change_a_model(name):
     for unit in (1.0, 1e-3, 1e3):
         measure = nDCG(gain=[0.0, 1.0 * unit, 3.0 * unit, 7.0 * unit, 15.0 * unit, 31.0 * unit]) @ 10
         found.append(clone(UNIT_FREE[name]).set_params(measure=measure).fit(train).coef_)
+    close = OPTIMUM if name == "convex" else 1e-9
     for other in found[1:]:
-        assert_allclose(other, found[0], rtol=0, atol=1e-9 * np.abs(found[0]).max())
+        assert_allclose(other, found[0], rtol=0, atol=close * np.abs(found[0]).max())
 
 
 def test_the_unit_of_grades_does_not_change_a_model_with_linear_gains():
@@ -358,4 +362,4 @@ def test_the_unit_of_grades_does_not_change_a_model_with_linear_gains():
     for ranker in (LargeMarginRanker("nDCG(gain='linear')@10", bound="convex", w0="zeros"), PairwiseRanker()):
         found = [clone(ranker).fit(train.replace(relevance=train.relevance * unit)).coef_ for unit in (1.0, 1e-3, 1e3)]
         for other in found[1:]:
-            assert_allclose(other, found[0], rtol=0, atol=1e-9 * np.abs(found[0]).max())
+            assert_allclose(other, found[0], rtol=0, atol=OPTIMUM * np.abs(found[0]).max())
