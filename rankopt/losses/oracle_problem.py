@@ -237,7 +237,7 @@ def with_profit(problem: Problem, profit: Floats, relaxed: bool = False) -> Prob
 def decision_of(solution: Solution) -> Floats:
     """(n,) the value of each variable."""
     if not isinstance(solution.problem, ProfitProblem):
-        return np.asarray(solution.x, dtype=np.float64)
+        return np.asarray(solution.x, dtype=np.float64) + 0.0  # no -0.0
     cells = np.zeros(solution.problem.profit.shape)
     cells[np.arange(solution.x.size), solution.x] = 1.0
     return cells.ravel()

@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from rankopt.losses import SquaredError
 >>> loss = SquaredError(np.array([1.0, 2.0]), np.array([0, 2]))
->>> found = minimize_risk(loss, np.eye(2), lam=1.0)
+>>> found = minimize_risk(loss, np.eye(2), lam=1.0, tol=1e-9)
 >>> found.w.round(2), found.certificate.kind
 (array([0.5, 1. ]), 'global')
 """
