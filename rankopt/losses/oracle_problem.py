@@ -23,17 +23,19 @@ import numpy as np
 from formulations import solve
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.errors import InfeasibleError, SolverError, UnboundedError
+from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError
 from formulations.problems.assignment import ProfitProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers
+from formulations.solvers.highs import Highs
 from formulations.solvers.solver import Solver
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import ArgmaxResult
 
 LINEAR = ("objective", "profit", "cost")  # fields that hold a linear objective
+FEASIBLE = 1e-9  # of the terms of a row, by which a point may break it
 TIES = 1e-7  # weight of the predicted profits where they only decide among decisions of greatest known profit
 
 
@@ -62,7 +64,8 @@ class ProblemOracle:
         constrained rankings. Their objectives are replaced.
     profit: (m, n) the known profits b, costs negated, of which sense the problem ever is.
     solver: as in `formulations.solve`; `Highs(time_limit=1)` limits each instance. "auto" solves shortest paths in
-        networks without cycles by a dynamic program.
+        networks without cycles by a dynamic program, and linear programs by HiGHS from one basis to the next; their
+        duals prove the bounds.
     observed: (m, n) observed decisions in place of those of greatest profit.
     relaxed: whether the loss-augmented argmax is taken over the linear relaxation: a larger loss, convex too.
     proven: whether bounds of integer programs are recomputed from duals of the relaxation. By default that of a
@@ -177,9 +180,13 @@ class ProblemOracle:
             flows, least = shortest_paths(first, -profit)
             value = (profit * flows).sum(axis=1)
             return Decisions(flows, value, np.maximum(-least, value))
-        decision, value, bound = np.empty(profit.shape), np.empty(len(profit)), np.empty(len(profit))
+        decision, value, bound = nothing_known(profit)
+        real = isinstance(first, LinearProgram) and (relaxed or first.integer is None)
+        if alone and real and self.solver in ("auto", "highs"):
+            decision, value, bound = linear_decisions(cast("LinearProgram", first), profit)
         warm: Solution | None = None
-        for i, own in enumerate(profit):
+        for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
+            own = profit[i]
             problem = with_profit(self.problems[i % len(self.problems)], own, relaxed)
             try:
                 warm = self._solution(problem, warm if alone else None, outward)
@@ -202,6 +209,28 @@ class ProblemOracle:
         claimed = solution.reported_bound
         trusted = not self.proven and solution.verdict == "optimal (claimed)"
         return claimed if trusted and claimed is not None else solution.bound
+
+
+def nothing_known(profit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Decisions (m, n), values and bounds (m,) before anything is solved."""
+    return np.zeros(profit.shape), np.full(len(profit), -np.inf), np.full(len(profit), np.inf)
+
+
+def linear_decisions(program: LinearProgram, profit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Optimal points (m, n) of a relaxation under profits (m, n) by HiGHS, one from the basis of another, their values
+    (m,) and the bounds (m,) of its duals. Values are -inf where a point breaks a constraint, or HiGHS fails."""
+    costs = profit if program.is_maximization else -profit
+    try:
+        points, duals = Highs().solve_costs(program, costs)
+    except FormulationError:
+        return nothing_known(profit)
+    points = np.clip(points, program.lower, program.upper) + 0.0
+    rows = (program.matrix @ points.T).T
+    size = FEASIBLE * (abs(program.matrix) @ np.abs(points).T).T
+    kept = ((rows >= program.row_lower - size) & (rows <= program.row_upper + size)).all(axis=1)
+    sign = 1.0 if program.is_maximization else -1.0
+    value = np.where(kept, (profit * points).sum(axis=1), -np.inf)
+    return points, value, sign * program.bounds_float64(costs, duals)
 
 
 def objective_of(problem: Problem) -> str:

@@ -5,8 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from problems.decisions import KINDS, instances, sign_of, spo_plus, worst_regret
+from scipy.optimize import linprog
 
-from formulations import LinearProgram, MinCostFlow, SolverResult, function_solver, ranking, solve
+from formulations import (
+    Highs,
+    LinearProgram,
+    MinCostFlow,
+    SolverResult,
+    UnboundedError,
+    function_solver,
+    ranking,
+    solve,
+)
 from formulations.problems.min_cost_flow import shortest_paths
 from rankopt.decisions import ProblemOracle, minimize_risk
 from rankopt.errors import DataError, OptionError
@@ -86,6 +96,33 @@ def test_other_flows_are_no_paths():
     assert MinCostFlow([0, 1], [1, 2], [1, 0], [1.0, 1.0], [1, 0, -1]).path_order is None  # nothing arrives
 
 
+def test_programs_solved_from_one_basis_to_the_next_are_solved():
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        matrix = rng.integers(-2, 4, (4, 6)).astype(float)
+        limits = np.array([np.inf, np.inf, 3.0, 3.0, 3.0, 3.0])  # some duals press on limits that do not exist
+        floor, ceiling = np.full(4, -np.inf), rng.integers(2, 9, 4) + matrix[:, :2].max() * 2.0
+        matrix[0] = 1.0
+        program = LinearProgram(np.ones(6), matrix, floor, ceiling, np.zeros(6), limits)
+        profit = rng.integers(-3, 4, (6, 6)).astype(float)
+        quick, slow = (ProblemOracle(program, profit, solver).optimal for solver in ("auto", Highs()))
+        np.testing.assert_allclose(quick.value, slow.value, atol=1e-9)
+        np.testing.assert_allclose(quick.bound, slow.bound, atol=1e-9)
+        assert (quick.bound >= quick.value).all()
+        for own, decision in zip(profit, quick.decision, strict=True):
+            assert program.violation(decision) <= program.tolerance
+            least = linprog(-own, matrix, ceiling, bounds=np.column_stack([np.zeros(6), limits]))
+            assert own @ decision == pytest.approx(-least.fun)
+
+
+def test_an_unbounded_instance_is_named():
+    free = LinearProgram(
+        np.ones(2), np.ones((1, 2)), np.array([1.0]), np.array([np.inf]), np.zeros(2), np.full(2, np.inf)
+    )
+    with pytest.raises(UnboundedError, match="instance 1"):
+        _ = ProblemOracle(free, np.array([[-1.0, -1.0], [1.0, 0.0]])).optimal
+
+
 def own_loss(oracle, points, scores):
     """The loss that an oracle defines, with the maximum over all points."""
     augmented = np.array([(points @ own).max() for own in scores - oracle.profit])
@@ -122,7 +159,7 @@ class Boasting:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_value_and_bound_of_trained_models_are_right(kind, seed):
     rng = np.random.default_rng(seed)
     problem, points = KINDS[kind](rng)
