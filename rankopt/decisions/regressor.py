@@ -99,8 +99,9 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         minus convex; "hamming", the structured hinge loss of the Hamming distance to the best decisions, or to
         observed ones; "squared", ½‖ĉ - c‖², which ignores the problem.
     lam : default "scale"
-        λ, or "scale": a tenth of the risk at the least-squares weights, divided by the square of their norm; 1 for
-        observed decisions; for "squared" 1e-6 times the mean square of the features.
+        λ, or "scale": a tenth of the risk at the least-squares weights, divided by the square of their norm, with
+        features in units of their root mean square; 1 for observed decisions; for "squared" 1e-6 times the mean square
+        of the features.
 
     **Model**
 
@@ -349,7 +350,10 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             rows=SHARD * (n if oracle.flat else 1),
         )
         if self.lam == "scale" and regression is not None:
-            size, risk = float(regression @ regression), objective.risk.at(regression).bound
+            root = np.sqrt(data.rows @ data.design**2)
+            units = np.resize(np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0), regression.size)
+            objective = replace(objective, units=units)
+            size, risk = 2.0 * objective.regularizer(objective.w0 + regression), objective.risk.at(regression).bound
             objective = replace(objective, lam=SCALE * risk / size if min(risk, size) > NOTHING else 1.0)
         return objective
 

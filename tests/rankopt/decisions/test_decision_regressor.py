@@ -176,6 +176,14 @@ def test_neither_order_nor_repetition_of_instances_matters(paths):
         assert max(one.bound, other.bound) <= min(one.value, other.value) + 1e-12
 
 
+def test_the_scale_of_features_and_costs_does_not_matter(paths):
+    X, costs, units = paths.X[:40], paths.costs[:40], np.array([1e3, 1.0, 1e-2, 1.0, 5.0])
+    straight = DecisionRegressor(paths.problem, tol=1e-6).fit(X, costs)
+    scaled = DecisionRegressor(paths.problem, tol=1e-6).fit(X * units, 100.0 * costs)
+    assert scaled.certificate_.value == pytest.approx(100.0 * straight.certificate_.value, rel=2e-6)
+    assert scaled.score(X * units, 100.0 * costs) == pytest.approx(straight.score(X, costs), abs=0.01)
+
+
 def test_a_path_is_the_fits_of_each_lam(paths):
     X, costs, test = paths.X[:40], paths.costs[:40], (paths.X[40:], paths.costs[40:])
     found = DecisionRegressor(paths.problem).path(X, costs, lams=[0.01, 1.0, 0.1], eval_set=test)
