@@ -310,6 +310,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             oracle = replace(oracle, profit=2.0 * observed - 1.0, observed=observed)
         targets = None if costs is None else known.reshape(-1, 1) if oracle.flat else known
         weights = np.ones(len(features)) if sample_weight is None else as_numbers("sample_weight", sample_weight)
+        if weights.shape != (len(features),) or not (np.isfinite(weights) & (weights > 0)).all():
+            raise DataError(f"sample_weight must be {len(features)} positive numbers; got shape {weights.shape}")
         return _Data(self._design(features), targets, weights, oracle, sign)
 
     def _design(self, features: Floats) -> Floats:

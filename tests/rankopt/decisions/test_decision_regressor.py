@@ -16,6 +16,7 @@ import rankopt
 from formulations import LinearProgram, matching, solve
 from rankopt.data import decision_samples
 from rankopt.decisions import DecisionRegressor
+from rankopt.engines.dask import Dask
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers import save_model
 
@@ -162,6 +163,28 @@ def test_problems_may_differ_by_instance():
     assert (model.regret(X, profits) >= 0).all()
 
 
+def test_a_model_of_another_tool_is_a_problem():
+    rng = np.random.default_rng(8)
+    program, points = KINDS["top two"](rng)
+    X, costs = instances(rng, 6, points.shape[1])
+    arguments = {"c": np.ones(5), "A_eq": np.ones((1, 5)), "b_eq": [2.0], "bounds": (0.0, 1.0)}
+    cheapest = LinearProgram(
+        program.objective, program.matrix, program.row_lower, program.row_upper, program.lower, program.upper, False
+    )
+    one, other = (DecisionRegressor(problem, lam=0.1).fit(X, costs).certificate_ for problem in (arguments, cheapest))
+    assert one.value == pytest.approx(other.value, rel=1e-3)
+
+
+def test_engines_agree_bit_for_bit():
+    sample = decision_samples("top-k", 300, size=4, seed=4)
+    dask, options = Dask(workers=1), {"problem": sample.problem, "lam": 1.0}
+    try:
+        models = [DecisionRegressor(**options, engine=one).fit(sample.X, sample.costs) for one in ("serial", dask)]
+    finally:
+        dask.close()
+    np.testing.assert_array_equal(*[model.coef_ for model in models])
+
+
 def test_neither_order_nor_repetition_of_instances_matters(paths):
     X, costs = paths.X[:30], paths.costs[:30]
     order = np.random.default_rng(0).permutation(30)
@@ -250,6 +273,7 @@ def test_limits_and_callbacks_end_training(paths):
         ({}, {"costs": np.ones((3, 9))}, DataError, "does not fit X"),
         ({}, {"costs": np.ones((4, 8))}, DataError, r"shape \(instances, 9\)"),
         ({}, {"X": np.ones((4, 8, 2))}, DataError, "does not fit X"),
+        ({}, {"sample_weight": [1.0, 1.0, 0.0, 1.0]}, DataError, "sample_weight must be 4 positive numbers"),
     ],
 )
 def test_errors_name_the_cure(options, data, error, message):
