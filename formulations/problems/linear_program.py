@@ -434,6 +434,17 @@ class LinearProgram(Problem):
         lowered = np.abs(reduced.high[noisy]) @ self.reach[noisy] > SMALL_PART * abs(bound)
         return bound, noisy & lowered
 
+    def bounds_float64(self, costs: Floats, y: Floats) -> Floats:
+        """(m,) `bound` of each row of objectives (m, n) and of duals (m, rows), in plain double precision and without
+        repair: infinite where a reduced cost presses on a limit that does not exist."""
+        sign = -1.0 if self.is_maximization else 1.0
+        reduced = sign * costs - (self._columns @ y.T).T
+        total = np.zeros(len(costs))
+        for duals, low, high in ((y, self.row_lower, self.row_upper), (reduced, self.lower, self.upper)):
+            limit = np.where(duals > 0.0, low, high)
+            total += np.where(duals == 0.0, 0.0, duals * np.where(duals == 0.0, 0.0, limit)).sum(axis=1)
+        return sign * total
+
     @cached_property
     def _columns(self) -> csr_array:
         """The matrix in column format."""

@@ -84,6 +84,28 @@ class MinCostFlow(Problem):
         arriving = np.bincount(self.head, self.capacity, nodes) + np.maximum(self.supply, 0)
         return int(np.minimum(leaving, arriving).sum())
 
+    @cached_property
+    def path_order(self) -> Ints | None:
+        """The nodes in topological order, if one unit flows from one node to another through a network without cycles:
+        cheapest flows are then shortest paths (`shortest_paths`). None for other problems."""
+        ends = np.flatnonzero(self.supply)
+        if ends.size != 2 or set(self.supply[ends].tolist()) != {1, -1}:
+            return None
+        usable = self.capacity > 0
+        tail, head = self.tail[usable], self.head[usable]
+        entering = np.bincount(head, minlength=self.supply.size)
+        leaving = [head[tail == node] for node in range(self.supply.size)]
+        order, reached = np.flatnonzero(entering == 0).tolist(), {int(np.argmax(self.supply))}
+        for node in order:  # grows while it is read
+            for following in leaving[node].tolist():
+                entering[following] -= 1
+                if not entering[following]:
+                    order.append(following)
+            if node in reached:
+                reached.update(leaving[node].tolist())
+        complete = len(order) == self.supply.size and int(np.argmin(self.supply)) in reached
+        return np.array(order) if complete else None
+
     @property
     def program(self) -> Program:
         count, nodes = self.cost.size, self.supply.size
@@ -166,3 +188,29 @@ def residual_potentials(problem: MinCostFlow, x: NDArray[Any], cost: NDArray[Any
             break
         distance = offered
     return -distance
+
+
+def shortest_paths(problem: MinCostFlow, costs: Floats) -> tuple[Floats, Floats]:
+    """(m, arcs) 0/1 flows of least cost under each row of costs (m, arcs), and (m,) lower bounds from potentials, up to
+    rounding: a dynamic program over the nodes, for all rows at once. The problem has a `path_order`."""
+    assert problem.path_order is not None
+    rows, source, target = np.arange(len(costs)), int(np.argmax(problem.supply)), int(np.argmin(problem.supply))
+    usable, far = problem.capacity > 0, 4.0 * np.abs(costs).sum(axis=1) + 1.0  # of nodes that the source cannot reach
+    distance, last = np.empty((len(costs), problem.supply.size)), np.zeros((len(costs), problem.supply.size), np.int64)
+    for node in problem.path_order.tolist():
+        arcs = np.flatnonzero(usable & (problem.head == node))
+        if node == source or not arcs.size:
+            distance[:, node] = 0.0 if node == source else far
+            continue
+        lengths = distance[:, problem.tail[arcs]] + costs[:, arcs]
+        chosen = lengths.argmin(axis=1)
+        distance[:, node], last[:, node] = lengths[rows, chosen], arcs[chosen]
+    flows, left = np.zeros(costs.shape), rows
+    node = np.full(rows.size, target)
+    while left.size:
+        arcs = last[left, node]
+        flows[left, arcs] = 1.0
+        node = problem.tail[arcs]
+        left, node = left[node != source], node[node != source]
+    pressed = costs + distance[:, problem.tail] - distance[:, problem.head]
+    return flows, distance[:, target] - distance[:, source] + np.minimum(pressed, 0.0) @ np.minimum(problem.capacity, 1)

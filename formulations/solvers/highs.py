@@ -137,6 +137,22 @@ class Highs(Solver):
             return self._searched_again(problem, run, message)
         return self._with_relaxation(problem, run, run.point(), message)
 
+    def solve_costs(self, problem: LinearProgram, costs: Floats) -> tuple[Floats, Floats]:
+        """(m, n) optimal points and (m, rows) duals of a program without integers under each row of costs (m, n), each
+        from the basis before. They are not verified. Raises the errors of `solve`."""
+        run = _Run(problem, self, relaxed=True, explains=False)
+        points, duals, columns = np.empty(costs.shape), np.zeros((len(costs), problem.row_lower.size)), costs.shape[1]
+        sign = -1.0 if problem.is_maximization else 1.0
+        for i, own in enumerate(costs):
+            run.scale = cost_unit(own)
+            run.highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), sign * own / run.scale)
+            run.solve()
+            prices = run.prices()
+            if prices is None:
+                raise SolverError("HiGHS has no duals")
+            points[i], duals[i] = run.point(), prices
+        return points, duals
+
     def _searched_again(self, problem: LinearProgram, run: _Run, message: str) -> SolverResult:
         """With the least tolerances, because those of the first search hid a broken row. Either search may miss the
         optimum then: the better of both points, real variables solved for, without a claim if it is the first."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.data.samples import SAMPLES as SAMPLES
     from rankopt.data.samples import Sample as Sample
     from rankopt.data.samples import load_sample as load_sample
+    from rankopt.data.samples.decisions import DecisionSample as DecisionSample
+    from rankopt.data.samples.decisions import decision_samples as decision_samples
     from rankopt.data.stored_folder import open_queries as open_queries
     from rankopt.data.stored_folder import save_queries as save_queries
     from rankopt.data.stored_folder import verify_queries as verify_queries
@@ -22,6 +24,8 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.data.tables import read_table as read_table
 
 PARTS = {
+    "DecisionSample": "rankopt.data.samples.decisions:DecisionSample",
+    "decision_samples": "rankopt.data.samples.decisions:decision_samples",
     "Queries": "rankopt.data.queries:Queries",
     "QueryNormalizer": "rankopt.data.normalization:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",

@@ -25,9 +25,13 @@ NOTATION = 1000  # characters that the notation of a measure may have
 
 RECORDS = {
     "Admissible": "rankopt.constraints.admissible:Admissible",
+    "Assignment": "formulations.problems.assignment:Assignment",
+    "Block": "formulations.problems.program:Block",
     "Certificate": "rankopt.optimize.certificate:Certificate",
     "Chosen": "rankopt.collaborative.regularization:RegularizationChoice",
     "ConstraintSpec": "formulations.constraints.language:ConstraintSpec",
+    "LinearProgram": "formulations.problems.linear_program:LinearProgram",
+    "MinCostFlow": "formulations.problems.min_cost_flow:MinCostFlow",
     "PositionWeights": "rankopt.losses.position_weights:PositionWeights",
     "History": "rankopt.optimize.certificate:History",
     "RandomDirections": "rankopt.ascent.ascent:RandomDirections",

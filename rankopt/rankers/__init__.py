@@ -41,7 +41,11 @@ RANKERS = {
 }
 """Every ranker, `name: "module:object"`."""
 
-MODEL_CLASSES = {**RANKERS, "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker"}
+MODEL_CLASSES = {
+    **RANKERS,
+    "DecisionRegressor": "rankopt.decisions.regressor:DecisionRegressor",
+    "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker",
+}
 """The closed list of what a saved model may be, with the experimental rankers that are plain data."""
 
 STARTS = {

@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from formulations.arrays import check_type
 from formulations.compiled import is_small
 from formulations.registry import load
-from formulations.solvers import compatible_solvers, get_solver
-from formulations.solvers.function_solver import function_solver
-from formulations.solvers.solver import Solver, suits
+from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
@@ -31,6 +29,7 @@ from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Clock, Training, train
+from rankopt.optimize.minimize import as_master
 from rankopt.optimize.objective import Objective, largest
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run
@@ -194,23 +193,7 @@ class OptimizedRanker(LinearRanker):
         return penalized(getattr(self, "penalty", "l2"), get_method(self.method))
 
     def _master(self) -> Solver | str:
-        if isinstance(self.master_solver, str) and self.master_solver == "auto":
-            return "auto"
-        solver = get_solver(self.master_solver) if isinstance(self.master_solver, str) else self.master_solver
-        if callable(solver) and not isinstance(solver, type) and not hasattr(solver, "solve"):
-            solver = function_solver(solver, accepts=self._objective_class().form)
-        if not isinstance(solver, Solver):
-            raise OptionError(
-                f"master_solver = {self.master_solver!r} is not a solver; pass one of formulations.solvers, its name, "
-                "or a function of the master program"
-            )
-        form = self._objective_class().form
-        if not suits(solver, form):
-            known = ", ".join(compatible_solvers(form))
-            raise OptionError(
-                f"master_solver {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}"
-            )
-        return solver
+        return as_master(self.master_solver, self._objective_class())
 
     def _lam(self, queries: Arrangement, risk: Risk) -> float:
         """λ of the queries with something to order."""

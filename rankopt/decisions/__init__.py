@@ -1,0 +1,24 @@
+"""Learn costs or profits for an optimization problem: estimators that minimize the regret of its decisions."""
+
+from typing import TYPE_CHECKING
+
+from formulations.registry import lazy
+
+if TYPE_CHECKING:
+    from rankopt.decisions.regressor import DecisionRegressor as DecisionRegressor
+    from rankopt.losses.oracle_problem import Decisions as Decisions
+    from rankopt.losses.oracle_problem import ProblemOracle as ProblemOracle
+    from rankopt.optimize.minimize import minimize_risk as minimize_risk
+
+PARTS = {
+    "DecisionRegressor": "rankopt.decisions.regressor:DecisionRegressor",
+    "Decisions": "rankopt.losses.oracle_problem:Decisions",
+    "ProblemOracle": "rankopt.losses.oracle_problem:ProblemOracle",
+    "minimize_risk": "rankopt.optimize.minimize:minimize_risk",
+}
+"""Public names, `name: "module:object"`."""
+
+__all__ = [*PARTS]
+
+if not TYPE_CHECKING:  # a type checker would accept any misspelled name
+    __getattr__, __dir__ = lazy(__name__, PARTS)

@@ -1,0 +1,468 @@
+"""Linear regression of the costs or profits of an optimization problem, trained on the regret of its decisions."""
+
+# mypy: allow-subclassing-any
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from formulations.arrays import Floats
+from formulations.problems.cvxpy_problem import as_form, is_model
+from formulations.problems.problem import Problem
+from rankopt.engines import ended, get_engine
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.fitting import atomic, warn_interrupted
+from rankopt.losses import get_bound
+from rankopt.losses.margin import Convex, MarginLoss
+from rankopt.losses.oracle_problem import Decisions, ProblemOracle, variables_of
+from rankopt.optimize import get_method
+from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
+from rankopt.optimize.concave_convex import Clock, Judge, Training
+from rankopt.optimize.minimize import objective_of
+from rankopt.optimize.objective import Objective
+from rankopt.optimize.path import follow
+from rankopt.optimize.state import PlaneSet, State
+from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
+from rankopt.rankers.path import Path
+from rankopt.rankers.run import CURES, NOTHING, shown
+from rankopt.rankers.typing import AnyEngine, AnyMethod, AnySolver, Callbacks
+from rankopt.scorers.linear import Linear, Slots
+
+LOSSES = {"spo+": "convex", "tie-aware": "tie-aware", "nonconvex": "nonconvex", "hamming": "convex"}
+"""The bound of the regret of each loss but "squared"."""
+
+SHARD = 256  # instances of a shard, where they are solved one by one: what a worker of an engine takes at a time
+
+
+SCALE, RIDGE = 0.1, 1e-6
+"""What lam="scale" is in units of (risk at the least-squares weights) / ‖these weights‖²; and for "squared", in units
+of the mean square of the features."""
+
+
+@dataclass(frozen=True)
+class _AnySign(Convex):
+    """The convex bound where observed decisions break the constraints: the loss can be negative."""
+
+    is_nonnegative: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """What `fit` has read. design: (m, d) or (m n, d), with the constant; targets of least squares, a row for each of
+    its rows, None without costs; weights (m,), of which `rows` have one each."""
+
+    design: Floats
+    targets: Floats | None
+    weights: Floats
+    oracle: ProblemOracle
+    sign: float
+
+    @property
+    def rows(self) -> Floats:
+        return np.repeat(self.weights / self.weights.sum(), len(self.design) // len(self.weights))
+
+    def regression(self) -> Floats | None:
+        """The weights of least squares; None without costs."""
+        if self.targets is None:
+            return None
+        root = np.sqrt(self.rows)[:, None]
+        return np.asarray(np.linalg.lstsq(root * self.design, root * self.targets, rcond=None)[0].T.ravel())
+
+
+@atomic
+class DecisionRegressor(RegressorMixin, BaseEstimator):
+    """Predict the costs of a problem by linear functions, so that its decisions under them are good.
+
+    It minimizes J(W) = (λ/2)‖W - W₀‖² + Σ_i v_i loss_i(ĉ_i), v_i = 1/m. loss_i is an upper bound of the regret of
+    instance i: what the decision under the predicted costs ĉ_i costs more than the best one under the true costs c_i.
+    The problem may be a maximization: "costs" are then its profits, as for all methods here.
+
+    Parameters
+    ----------
+    **Start here**
+
+    problem
+        A LinearProgram (with or without integers), MinCostFlow, `matching` or `constrained_ranking`, or a model that
+        `formulations.as_problem` reads; its own objective does not count. Or a function from a row of X to the problem
+        of that instance, where feasible sets differ; all have n variables.
+    loss : default "spo+"
+        "spo+", the convex bound [Elmachtoub and Grigas 2022]; "tie-aware" and "nonconvex", tighter ones that are convex
+        minus convex; "hamming", the structured hinge loss of the Hamming distance to the best decisions, or to
+        observed ones; "squared", ½‖ĉ - c‖², which ignores the problem.
+    lam : default "scale"
+        λ, or "scale": a tenth of the risk at the least-squares weights, divided by the square of their norm, with
+        features in units of their root mean square; 1 for observed decisions; for "squared" 1e-6 times the mean square
+        of the features.
+
+    **Model**
+
+    w0 : default None
+        Where the regularizer is centered and training starts: "regression", least squares; "zeros"; or an array of
+        the shape of the weights with the intercept in the last column. None is "regression" where there are costs,
+        and "zeros" for "squared".
+    fit_intercept : default True
+        Whether to add a constant feature, regularized as the others are.
+    relaxed : default False
+        Whether the loss takes the maximum over the linear relaxation of an integer program: less time, a larger loss.
+
+    **Solver**
+
+    solver : default "auto"
+        Of the problem, as in `formulations.solve`. With `Highs(time_limit=1)` value and bound are kept apart.
+    method, master_solver, tol : defaults "bundle", "auto", 0.001
+        As in `LargeMarginRanker`.
+
+    **Run**
+
+    max_iter, time_limit, engine, n_jobs, callbacks, verbose : defaults 2000, None, "threads", None, (), 0
+        As in `LargeMarginRanker`. engine="dask" solves instances in parallel.
+
+    Notes
+    -----
+    Fitted: `coef_` (n, d) and `intercept_` (n,), or (d,) and a number with `shared_weights_`; `certificate_` (global
+    where the loss is convex, else stationary), `history_`, `n_iter_`, `lam_`; with eval_set `best_score_`. The bound of
+    an integer program is the one that the solver's finished search reports.
+    """
+
+    _rules: ClassVar[Rules] = {
+        **RUN,
+        "loss": (*LOSSES, "squared"),
+        "lam": (POSITIVE, "scale"),
+        "fit_intercept": (bool,),
+        "relaxed": (bool,),
+    }
+    _saved: ClassVar[tuple[str, ...]] = (
+        "coef_", "intercept_", "shared_weights_", "certificate_", "history_", "n_iter_", "lam_", "best_score_",
+        "n_features_in_", "feature_names_in_",
+    )  # fmt: skip
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "engine", "n_jobs", "verbose")
+
+    coef_: Floats
+    intercept_: Any
+    certificate_: Certificate
+    history_: History
+    best_score_: float
+    n_features_in_: int
+    shared_weights_: bool
+
+    def __init__(
+        self,
+        problem: Any,
+        *,
+        loss: Literal["spo+", "tie-aware", "nonconvex", "hamming", "squared"] = "spo+",
+        lam: float | Literal["scale"] = "scale",
+        w0: Any = None,
+        fit_intercept: bool = True,
+        relaxed: bool = False,
+        solver: AnySolver | Callable[[Any], Any] = "auto",
+        method: AnyMethod = "bundle",
+        master_solver: AnySolver = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 2000,
+        time_limit: float | None = None,
+        engine: AnyEngine = "threads",
+        n_jobs: int | None = None,
+        callbacks: Callbacks = (),
+        verbose: int = 0,
+    ) -> None:
+        self.problem = problem
+        self.loss = loss
+        self.lam = lam
+        self.w0 = w0
+        self.fit_intercept = fit_intercept
+        self.relaxed = relaxed
+        self.solver = solver
+        self.method = method
+        self.master_solver = master_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, costs: Any = None, *, decisions: Any = None, sample_weight: Any = None, eval_set: Any = None
+    ) -> Self:
+        """Learn from features and costs of instances, or from features and observed decisions.
+
+        Parameters
+        ----------
+        X : (m, d), one weight vector a variable; or (m, n, d), features of each variable and one weight vector for all.
+        costs : (m, n) true costs, of a maximization profits; matrices are read row by row.
+        decisions : (m, n) observed decisions in place of costs, for loss="hamming". A warning counts those that break
+            the constraints.
+        sample_weight : (m,) positive weights of the instances.
+        eval_set : (X, costs) of other instances; of the weights that training passes through, those of the best score
+            there are returned.
+
+        Raises
+        ------
+        DataError, OptionError : data or options that do not fit. InfeasibleError : an instance without a decision.
+        """
+        data = self._read(X, costs, decisions, sample_weight)
+        judge = None if eval_set is None else self._judge(*eval_set)
+        if self.loss == "squared":
+            return self._keep(*self._ridge(data, judge))
+        objective = self._objective(data)
+        return self._keep(self._trained(objective, (objective.lam,), judge)[0], objective.lam)
+
+    def path(
+        self, X: Any, costs: Any = None, *, lams: Iterable[float], decisions: Any = None, sample_weight: Any = None,
+        eval_set: Any = None,
+    ) -> Path:  # fmt: skip
+        """Fit a copy for each λ of `lams`, the largest first, each from the planes and the solution of the one before.
+
+        The other parameters are as in `fit`. With eval_set `path.best` is the model of the best score there.
+        """
+        values = sorted({float(lam) for lam in as_numbers("lams", list(lams))}, reverse=True)
+        if not values or not values[-1] > 0 or self.loss == "squared":
+            raise OptionError(f"lams must be positive numbers, and loss not 'squared'; got {values} and {self.loss!r}")
+        first = clone(self).set_params(lam=values[0])
+        objective = first._objective(first._read(X, costs, decisions, sample_weight))
+        found = first._trained(objective, values, None if eval_set is None else first._judge(*eval_set))
+        models = [copy(first).set_params(lam=lam)._keep(one, lam) for lam, one in zip(values, found, strict=False)]
+        return Path(tuple(models), len(models) < len(values))
+
+    def predict(self, X: Any) -> Floats:
+        """The predicted costs (m, n)."""
+        check_is_fitted(self, "coef_")
+        return np.asarray(self._features(X) @ self.coef_.T + self.intercept_)
+
+    def decide(self, X: Any) -> Decisions:
+        """The best decisions (m, n) under the predicted costs, their predicted values and proven bounds of these."""
+        costs = self.predict(X)
+        return self._decided(self._problems(X), costs)
+
+    def regret(self, X: Any, costs: Any) -> Floats:
+        """(m,) what the decisions cost more than the best ones under the true costs (of profits, what they earn
+        less)."""
+        return self._judged(X, costs)(self.predict(X))[0]
+
+    def score(self, X: Any, costs: Any, sample_weight: Any = None) -> float:
+        """Minus the normalized regret, Σ regret / Σ |value of the best decision|: 0 is perfect."""
+        regret, best = self._judged(X, costs)(self.predict(X))
+        weights = np.ones(len(regret)) if sample_weight is None else as_numbers("sample_weight", sample_weight)
+        total = float(weights @ np.abs(best))
+        return -float(weights @ regret) / (total or 1.0)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted regressor to a file of data only, to be read by `rankopt.load_model`."""
+        from rankopt.persistence.models import save_model
+
+        save_model(self, path)
+
+    def _features(self, X: Any, reset: bool = False) -> Floats:
+        """X as numbers; DataError for another shape than that of fit."""
+        shared = np.ndim(X) == 3
+        if reset and shared:
+            self.n_features_in_ = np.shape(X)[2]
+        if reset:
+            self.shared_weights_ = shared
+        table: Floats = (
+            check_array(X, allow_nd=True, dtype=np.float64)
+            if shared
+            else validate_data(self, X, reset=reset, dtype=np.float64)
+        )
+        if shared is not self.shared_weights_ or table.shape[-1] != self.n_features_in_:
+            raise DataError(f"X has the shape {table.shape}; pass features of the form that fit has seen")
+        return table
+
+    def _problems(self, X: Any) -> tuple[Problem, ...]:
+        """One problem for all rows of X, or one for each."""
+        if isinstance(self.problem, Problem) or is_model(self.problem):
+            return (as_form(self.problem),)
+        if not callable(self.problem):
+            raise OptionError(
+                f"problem must be a problem of formulations, a model of another tool, or a function from a row of X to "
+                f"one; got {self.problem!r:.80}"
+            )
+        found = tuple(as_form(self.problem(row)) for row in np.asarray(X))
+        if len({(one.is_maximization, variables_of(one)) for one in found}) > 1:
+            raise OptionError("problem must return problems of one sense and of one number of variables")
+        return found
+
+    def _read(self, X: Any, costs: Any, decisions: Any, sample_weight: Any) -> _Data:
+        check_options(self)
+        if (costs is None) == (decisions is None):
+            raise DataError("fit needs either costs or decisions; pass fit(X, costs) or fit(X, decisions=...)")
+        if decisions is not None and self.loss != "hamming":
+            raise OptionError(f"loss = {self.loss!r} needs costs; pass them, or loss='hamming' for observed decisions")
+        features, problems = self._features(X, reset=True), self._problems(X)
+        known = _matrix("decisions" if costs is None else "costs", decisions if costs is None else costs, features)
+        sign = 1.0 if problems[0].is_maximization else -1.0
+        oracle = ProblemOracle(
+            problems, known if costs is None else sign * known, self.solver, relaxed=self.relaxed,
+            flat=self.shared_weights_,
+        )  # fmt: skip
+        if self.loss == "hamming":
+            observed = known if costs is None else oracle.optimal.decision
+            oracle = replace(oracle, profit=2.0 * observed - 1.0, observed=observed)
+        targets = None if costs is None else known.reshape(-1, 1) if oracle.flat else known
+        weights = np.ones(len(features)) if sample_weight is None else as_numbers("sample_weight", sample_weight)
+        if weights.shape != (len(features),) or not (np.isfinite(weights) & (weights > 0)).all():
+            raise DataError(f"sample_weight must be {len(features)} positive numbers; got shape {weights.shape}")
+        return _Data(self._design(features), targets, weights, oracle, sign)
+
+    def _design(self, features: Floats) -> Floats:
+        """(m, d) or (m n, d) the features, with the constant."""
+        rows = features.reshape(-1, features.shape[-1])
+        return np.hstack([rows, np.ones((len(rows), 1))]) if self.fit_intercept else rows
+
+    def _w0(self, regression: Floats | None, usual: str) -> Any:
+        wanted = usual if self.w0 is None else self.w0
+        if isinstance(wanted, str):
+            if wanted not in ("zeros", "regression") or (wanted == "regression" and regression is None):
+                raise OptionError(
+                    f"w0 must be 'zeros', 'regression' (where there are costs) or an array; got {wanted!r}"
+                )
+            return regression if wanted == "regression" else None
+        return self.w0
+
+    def _objective(self, data: _Data) -> Objective:
+        oracle, regression, n = data.oracle, data.regression(), data.oracle.profit.shape[1]
+        linear = Linear(2.0 * data.sign * data.design, np.arange(len(data.design)))  # scores are twice the profits
+        bound: Any = get_bound(LOSSES[self.loss])
+        if broken := oracle.broken:
+            bound = _AnySign()
+            warnings.warn(
+                f"{broken} of {len(oracle.profit)} observed decisions break the constraints of the problem, so that no "
+                "costs make them optimal",
+                UserWarning,
+                stacklevel=4,
+            )
+        objective = objective_of(
+            MarginLoss.build(oracle, bound),
+            linear if oracle.flat else Slots(linear, n),
+            lam=1.0 if self.lam == "scale" else float(self.lam),
+            w0=self._w0(regression, "zeros" if regression is None else "regression"),
+            weights=data.weights,
+            master_solver=self.master_solver,
+            engine=get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs),
+            rows=SHARD * (n if oracle.flat else 1),
+        )
+        if self.lam == "scale" and regression is not None:
+            root = np.sqrt(data.rows @ data.design**2)
+            units = np.resize(np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0), regression.size)
+            objective = replace(objective, units=units)
+            size, risk = 2.0 * objective.regularizer(objective.w0 + regression), objective.risk.at(regression).bound
+            objective = replace(objective, lam=SCALE * risk / size if min(risk, size) > NOTHING else 1.0)
+        return objective
+
+    def _trained(self, objective: Objective, lams: Sequence[float], judge: Judge | None) -> list[Training]:
+        """A run for each λ."""
+        with ended(objective.risk.engine, isinstance(self.engine, str)), shown(self.verbose) as progress:
+            objective.prepare()
+
+            def clock() -> Clock:
+                return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
+
+            return list(follow(objective, get_method(self.method), objective.start, lams, self.tol, clock, judge))
+
+    def _ridge(self, data: _Data, judge: Judge | None) -> tuple[Training, float]:
+        """The minimum of (λ/2)‖W - W₀‖² + Σ_i v_i ½‖ĉ_i - c_i‖² in closed form. J is λ-strongly convex, so that its
+        minimum is at least J - ‖∇J‖²/(2λ)."""
+        X, v, targets = data.design, data.rows[:, None], data.targets
+        assert targets is not None
+        shape, start = (targets.shape[1], X.shape[1]), self._w0(data.regression(), "zeros")
+        W0 = np.zeros(shape) if start is None else as_numbers("w0", start).reshape(shape)
+        gram = X.T @ (v * X)
+        lam = RIDGE * float(np.trace(gram)) / len(gram) or 1.0 if self.lam == "scale" else float(self.lam)
+        W = W0 + np.linalg.solve(gram + lam * np.eye(len(gram)), X.T @ (v * (targets - X @ W0.T))).T
+        apart = X @ W.T - targets
+        value = lam / 2.0 * float(((W - W0) ** 2).sum()) + float((v * apart**2).sum()) / 2.0
+        gradient = lam * (W - W0) + ((v * apart).T @ X)
+        proved = Certificate("global", value, value - float((gradient**2).sum()) / (2.0 * lam), Stop.GAP)
+        judged = None if judge is None else judge(W.ravel())
+        state = State(PlaneSet.empty(1, W.size), np.zeros(0), W.ravel(), W.ravel())
+        return Training(W.ravel(), proved, History.from_rows(Step, []), state, value, judged), lam
+
+    def _judge(self, X: Any, costs: Any) -> Judge:
+        """From weights to the score on other instances."""
+        features, judged = self._features(X), self._judged(X, costs)
+        design = self._design(features)
+
+        def score(w: Floats) -> float:
+            n = features.shape[1] if features.ndim == 3 else w.size // design.shape[1]
+            regret, best = judged((design @ w.reshape(-1, design.shape[1]).T).reshape(-1, n))
+            return -float(regret.sum()) / (float(np.abs(best).sum()) or 1.0)
+
+        return score
+
+    def _judged(self, X: Any, costs: Any) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """From predicted costs to the regret of each instance; and the values of the best decisions."""
+        problems, true = self._problems(X), _matrix("costs", costs, np.asarray(X))
+        best = self._decided(problems, true)
+        sign = 1.0 if problems[0].is_maximization else -1.0
+
+        def judged(predicted: Floats) -> tuple[Floats, Floats]:
+            reached = (self._decided(problems, predicted).decision * true).sum(axis=1)
+            return np.maximum(sign * (best.value - reached), 0.0), best.value
+
+        return judged
+
+    def _decided(self, problems: tuple[Problem, ...], costs: Floats) -> Decisions:
+        sign = 1.0 if problems[0].is_maximization else -1.0
+        found = ProblemOracle(problems, sign * costs, self.solver).optimal
+        return Decisions(found.decision, sign * found.value, sign * found.bound)
+
+    def _keep(self, outcome: Training, lam: float) -> Self:
+        d = self.n_features_in_
+        weights = outcome.w.reshape(-1, d + self.fit_intercept)
+        self.coef_, self.intercept_ = weights[:, :d], weights[:, d] if self.fit_intercept else np.zeros(len(weights))
+        if self.shared_weights_:
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        self.certificate_, self.history_ = outcome.certificate, outcome.history
+        self.n_iter_, self.lam_ = len(outcome.history), lam
+        if hasattr(self, "best_score_"):
+            del self.best_score_
+        if outcome.judged is not None:
+            self.best_score_ = outcome.judged
+        proved = outcome.certificate
+        if proved.stop in CURES and proved.gap > NOTHING:
+            warnings.warn(
+                f"training stopped before the gap closed ({proved}); {CURES[proved.stop]}, enlarge lam or accept a "
+                "larger tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if proved.stop is Stop.INTERRUPTED:
+            warn_interrupted("weights")
+        return self
+
+    def _check_storable(self) -> None:
+        """Raise ModelError for a problem that is no data."""
+        if not isinstance(self.problem, Problem):
+            raise ModelError("A problem that is a function or a model cannot be saved; pass as_problem(model).")
+
+    def _check_loaded(self) -> None:
+        """Raise ModelError where what was read from a file does not fit together."""
+        check_saved(self, Step, ())
+        shape = np.shape(getattr(self, "coef_", 0.0))
+        wanted = ((self.n_features_in_,), (variables_of(self.problem), self.n_features_in_))
+        if shape not in wanted or np.shape(getattr(self, "intercept_", 0.0)) != shape[:-1]:
+            raise ModelError("coef_ and intercept_ are missing, or have other shapes than the problem requires.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _matrix(name: str, values: Any, X: Any) -> Floats:
+    """(m, n) finite numbers, one row an instance; DataError for another number of rows."""
+    found = check_array(np.asarray(values, dtype=np.float64).reshape(len(values), -1), dtype=np.float64)
+    if len(found) != len(X) or (np.ndim(X) == 3 and found.shape[1] != X.shape[1]):
+        raise DataError(f"{name} have the shape {np.shape(values)}, which does not fit X of shape {np.shape(X)}")
+    return np.asarray(found)

@@ -1,0 +1,283 @@
+"""Feature map of decisions: the points of any problem with a linear objective, scored variable by variable.
+
+An instance has known profits b, one a variable, and predicted profits s. Decisions y are the points of its problem; the
+regret of a decision is max_y bᵀy - bᵀy. With `MarginLoss`, the convex bound
+
+    max_y [sᵀy - bᵀy] + bᵀy* - sᵀy*,   y* of greatest profit
+
+is for s = -2 ĉ and b = -c the SPO+ loss of the predicted costs ĉ [Elmachtoub and Grigas 2022, definition 3]. For
+observed decisions y° it is the structured hinge loss [Tsochantaridis et al. 2005]: b = 2 y° - 1 makes -bᵀy the Hamming
+distance, up to a constant, and y* is y°.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+
+from formulations import solve
+from formulations.arrays import Floats, Ints
+from formulations.display import CompactReprMixin
+from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError
+from formulations.problems.assignment import ProfitProblem
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
+from formulations.problems.problem import Problem, Solution, Status
+from formulations.solvers import default_solvers
+from formulations.solvers.highs import Highs
+from formulations.solvers.solver import Solver
+from rankopt.errors import DataError, OptionError
+from rankopt.losses.oracle import ArgmaxResult
+
+LINEAR = ("objective", "profit", "cost")  # fields that hold a linear objective
+FEASIBLE = 1e-9  # of the terms of a row, by which a point may break it
+TIES = 1e-7  # weight of the predicted profits where they only decide among decisions of greatest known profit
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions(CompactReprMixin):
+    """Decisions of m instances: decision (m, n), their value (m,), and the proven bound (m,) of the best value."""
+
+    decision: Floats
+    value: Floats
+    bound: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """(m,) how far each decision may be from the best one."""
+        return np.abs(self.bound - self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemOracle:
+    """gain(y) = bᵀy and r(y) = y over the points y of a problem, for m instances.
+
+    Value and bound of the argmax are kept apart, so that a solver may be inexact: a plane from any point is valid, and
+    the objective of training counts the bound.
+
+    problems: one for all instances, or m of them; linear programs with or without integers, flows, assignments and
+        constrained rankings. Their objectives are replaced.
+    profit: (m, n) the known profits b, costs negated, of which sense the problem ever is.
+    solver: as in `formulations.solve`; `Highs(time_limit=1)` limits each instance. "auto" solves shortest paths in
+        networks without cycles by a dynamic program, and linear programs by HiGHS from one basis to the next; their
+        duals prove the bounds.
+    observed: (m, n) observed decisions in place of those of greatest profit.
+    relaxed: whether the loss-augmented argmax is taken over the linear relaxation: a larger loss, convex too.
+    proven: whether bounds of integer programs are recomputed from duals of the relaxation. By default that of a
+        finished integer search is the one that the solver reports.
+    flat: whether scores are (m n,), a document a variable, and not (m, n), a slot a variable.
+    """
+
+    problems: tuple[Problem, ...]
+    profit: Floats
+    solver: Solver | str | Any = "auto"
+    observed: Floats | None = None
+    relaxed: bool = False
+    proven: bool = False
+    flat: bool = False
+
+    def __post_init__(self) -> None:
+        problems = self.problems if isinstance(self.problems, Sequence) else (self.problems,)
+        object.__setattr__(self, "problems", tuple(problems))
+        object.__setattr__(self, "profit", np.asarray(self.profit, dtype=np.float64))
+        for problem in self.problems:
+            size = variables_of(problem)
+            if self.profit.ndim != 2 or self.profit.shape[1] != size:
+                raise DataError(
+                    f"profits must have the shape (instances, {size}), one a variable of {type(problem).__name__}; got "
+                    f"{self.profit.shape}"
+                )
+        if len(self.problems) not in (1, len(self.profit)):
+            raise DataError(f"{len(self.problems)} problems do not fit {len(self.profit)} instances; pass one, or each")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.profit.size,) if self.flat else self.profit.shape
+
+    @property
+    def offsets(self) -> Ints:
+        return np.arange(len(self.profit) + 1) * (self.profit.shape[1] if self.flat else 1)
+
+    @cached_property
+    def optimal(self) -> Decisions:
+        """Decisions of greatest profit."""
+        return self.solve(self.profit)
+
+    @cached_property
+    def target(self) -> Floats:
+        """(m, n) y*: the observed decisions, or those of greatest profit that were found."""
+        return self.optimal.decision if self.observed is None else self.observed
+
+    @cached_property
+    def best(self) -> Floats:
+        """(m,) the proven bound of the greatest profit; the profit of observed decisions."""
+        return self.optimal.bound if self.observed is None else (self.profit * self.observed).sum(axis=1)
+
+    @cached_property
+    def broken(self) -> int:
+        """The number of observed decisions that break the constraints."""
+        return (
+            0
+            if self.observed is None
+            else sum(not is_feasible(self.problems[i % len(self.problems)], row) for i, row in enumerate(self.observed))
+        )
+
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
+        began, augmented = perf_counter(), scores.reshape(self.profit.shape) - self.profit
+        found = self.solve(augmented, outward=prove, relaxed=self.relaxed)
+        decision, value = found.decision, found.value
+        if self.observed is None:  # no decision that a poor solver returns is worse than this one
+            known = (augmented * self.target).sum(axis=1)
+            worse = known > value
+            decision, value = np.where(worse[:, None], self.target, decision), np.maximum(value, known)
+        earned = (decision * self.profit).sum(axis=1)
+        bound = np.maximum(found.bound, value)
+        return ArgmaxResult(decision.reshape(self.shape), earned, value, bound, perf_counter() - began)
+
+    def mean_of_best(self, which: str = "average") -> Floats:
+        """y*, the one that was found where there are several."""
+        return self.target.reshape(self.shape)
+
+    def best_then_score(self, scores: Floats) -> Floats:
+        """A decision of greatest profit, where there are several one of greatest score; y* if the solver misses it."""
+        if self.observed is not None:
+            return self.mean_of_best()
+        own = scores.reshape(self.profit.shape)
+        largest, size = np.abs(self.profit).max(axis=1), np.abs(own).max(axis=1)
+        weight = TIES * np.where(size > 0.0, largest / np.where(size > 0.0, size, 1.0), 0.0)
+        found = self.solve(self.profit + weight[:, None] * own).decision
+        short = (self.profit * (self.target - found)).sum(axis=1) > 1e-9 * np.abs(self.profit * self.target).sum(axis=1)
+        lower = (own * (self.target - found)).sum(axis=1) > 0.0
+        return np.where((short | lower)[:, None], self.target, found).reshape(self.shape)
+
+    def top_scoring(self, scores: Floats) -> Floats:
+        return self.solve(scores.reshape(self.profit.shape)).decision.reshape(self.shape)
+
+    def select_queries(self, first: int, last: int) -> ProblemOracle:
+        """The instances first <= i < last; what was solved for them is not solved again."""
+        part = slice(first, last)
+        problems = self.problems if len(self.problems) == 1 else self.problems[part]
+        observed = None if self.observed is None else self.observed[part]
+        chosen = replace(self, problems=problems, profit=self.profit[part], observed=observed)
+        if self.observed is None:
+            known = self.optimal
+            chosen.__dict__["optimal"] = Decisions(known.decision[part], known.value[part], known.bound[part])
+        return chosen
+
+    def solve(self, profit: Floats, outward: bool = False, relaxed: bool = False) -> Decisions:
+        """The best decisions under other profits (m, n), with values and bounds of these profits.
+
+        outward: round values and bounds outward. Raises what `formulations.solve` raises, with the instance's index.
+        """
+        first = self.problems[0]
+        alone = len(self.problems) == 1
+        if alone and self.solver == "auto" and isinstance(first, MinCostFlow) and first.path_order is not None:
+            flows, least = shortest_paths(first, -profit)
+            value = (profit * flows).sum(axis=1)
+            return Decisions(flows, value, np.maximum(-least, value))
+        decision, value, bound = nothing_known(profit)
+        real = isinstance(first, LinearProgram) and (relaxed or first.integer is None)
+        if alone and real and self.solver in ("auto", "highs"):
+            decision, value, bound = linear_decisions(cast("LinearProgram", first), profit)
+        warm: Solution | None = None
+        for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
+            own = profit[i]
+            problem = with_profit(self.problems[i % len(self.problems)], own, relaxed)
+            try:
+                warm = self._solution(problem, warm if alone else None, outward)
+            except (InfeasibleError, UnboundedError, SolverError) as error:
+                raise type(error)(f"instance {i}: {error}") from error
+            decision[i], sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
+            value[i], bound[i] = sign * warm.value, sign * self._bound_of(warm)
+        return Decisions(decision, value, np.maximum(bound, value))
+
+    def _solution(self, problem: Problem, warm: Solution | None, outward: bool) -> Solution:
+        """By the first solver of "auto"; by all of them if that leaves a gap."""
+        if self.solver != "auto":
+            return solve(problem, self.solver, warm, directed_rounding=outward)
+        found = solve(problem, default_solvers(problem)[0], warm, directed_rounding=outward)
+        if found.status is Status.OPTIMAL or found.verdict == "optimal (claimed)":
+            return found
+        return solve(problem, "auto", directed_rounding=outward)
+
+    def _bound_of(self, solution: Solution) -> float:
+        claimed = solution.reported_bound
+        trusted = not self.proven and solution.verdict == "optimal (claimed)"
+        return claimed if trusted and claimed is not None else solution.bound
+
+
+def nothing_known(profit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Decisions (m, n), values and bounds (m,) before anything is solved."""
+    return np.zeros(profit.shape), np.full(len(profit), -np.inf), np.full(len(profit), np.inf)
+
+
+def linear_decisions(program: LinearProgram, profit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Optimal points (m, n) of a relaxation under profits (m, n) by HiGHS, one from the basis of another, their values
+    (m,) and the bounds (m,) of its duals. Values are -inf where a point breaks a constraint, or HiGHS fails."""
+    costs = profit if program.is_maximization else -profit
+    try:
+        points, duals = Highs().solve_costs(program, costs)
+    except FormulationError:
+        return nothing_known(profit)
+    points = np.clip(points, program.lower, program.upper) + 0.0
+    rows = (program.matrix @ points.T).T
+    size = FEASIBLE * (abs(program.matrix) @ np.abs(points).T).T
+    kept = ((rows >= program.row_lower - size) & (rows <= program.row_upper + size)).all(axis=1)
+    sign = 1.0 if program.is_maximization else -1.0
+    value = np.where(kept, (profit * points).sum(axis=1), -np.inf)
+    return points, value, sign * program.bounds_float64(costs, duals)
+
+
+def objective_of(problem: Problem) -> str:
+    """The field that holds the linear objective of a problem; OptionError for a problem without one."""
+    known = {one.name for one in fields(cast("Any", problem))}
+    name = next((name for name in LINEAR if name in known), None)
+    if name is None or getattr(problem, "takes_soft", False):
+        raise OptionError(
+            f"decisions cannot be learned for a {type(problem).__name__} because its objective is not linear in one "
+            "profit a variable; state it as a LinearProgram, a MinCostFlow or by matching()"
+        )
+    return name
+
+
+def variables_of(problem: Problem) -> int:
+    """n, the number of variables that have a profit or cost."""
+    return int(np.size(getattr(problem, objective_of(problem))))
+
+
+def with_profit(problem: Problem, profit: Floats, relaxed: bool = False) -> Problem:
+    """The problem with these profits (n,), negated if it minimizes; as a linear relaxation if `relaxed`."""
+    name = objective_of(problem)
+    values = profit if problem.is_maximization else -profit
+    changes: dict[str, Any] = {name: values.reshape(np.shape(getattr(problem, name)))}
+    if relaxed and isinstance(problem, LinearProgram):
+        changes["integer"] = None
+    if getattr(problem, "ranked", None) is not None:
+        changes["ranked"] = None
+    changed: Problem = replace(cast("Any", problem), **changes)
+    return changed
+
+
+def decision_of(solution: Solution) -> Floats:
+    """(n,) the value of each variable."""
+    if not isinstance(solution.problem, ProfitProblem):
+        return np.asarray(solution.x, dtype=np.float64) + 0.0  # no -0.0
+    cells = np.zeros(solution.problem.profit.shape)
+    cells[np.arange(solution.x.size), solution.x] = 1.0
+    return cells.ravel()
+
+
+def is_feasible(problem: Problem, decision: Floats) -> bool:
+    """Whether a decision (n,) keeps the constraints."""
+    if not isinstance(problem, ProfitProblem):
+        return problem.violation(decision) <= problem.tolerance
+    cells = decision.reshape(problem.profit.shape)
+    order = cells.argmax(axis=1)
+    chosen = np.zeros(cells.shape)
+    chosen[np.arange(order.size), order] = 1.0
+    return np.array_equal(chosen, cells) and problem.violation(order) <= problem.tolerance

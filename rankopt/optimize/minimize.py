@@ -1,0 +1,148 @@
+"""Minimize any loss of linear scores to a proven gap: the driver of estimators, for a loss or an oracle of your own.
+
+>>> import numpy as np
+>>> from rankopt.losses import SquaredError
+>>> loss = SquaredError(np.array([1.0, 2.0]), np.array([0, 2]))
+>>> found = minimize_risk(loss, np.eye(2), lam=1.0, tol=1e-9)
+>>> found.w.round(2), found.certificate.kind
+(array([0.5, 1. ]), 'global')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from formulations.arrays import Ints
+from formulations.compiled import is_small
+from formulations.solvers import compatible_solvers, get_solver
+from formulations.solvers.function_solver import function_solver
+from formulations.solvers.solver import Solver, suits
+from rankopt.engines import ended, get_engine
+from rankopt.errors import OptionError
+from rankopt.losses import get_bound
+from rankopt.losses.margin import MarginLoss
+from rankopt.optimize import get_method
+from rankopt.optimize.concave_convex import Clock, Judge, Training, train
+from rankopt.optimize.objective import Objective
+from rankopt.options import POSITIVE, RUN, as_numbers, check
+from rankopt.risk.risk import SHARD_ROWS, Risk, Shard, cut
+from rankopt.scorers.linear import Linear, Slots
+
+
+def minimize_risk(
+    loss: Any,
+    X: Any,
+    *,
+    lam: float,
+    w0: Any = None,
+    weights: Any = None,
+    method: Any = "bundle",
+    master_solver: Any = "auto",
+    engine: Any = "serial",
+    tol: float = 1e-3,
+    max_iter: int = 2000,
+    time_limit: float | None = None,
+    callbacks: Sequence[Callable[..., bool | None]] = (),
+    judge: Judge | None = None,
+) -> Training:
+    """Minimize J(w) = (lam/2)‖w - w0‖² + Σ_i v_i loss_i(s), the scores s linear in w.
+
+    Parameters
+    ----------
+    loss : a `rankopt.losses.loss.Loss` with `offsets` (m + 1,), such as a `MarginLoss` or a `ConvexLoss`; or a
+        `rankopt.losses.MaxOracle`, of which the convex margin loss is minimized (`MarginLoss.build` has the others).
+    X : features (N, d) of the documents, dense or CSR, query i in rows offsets[i] : offsets[i + 1]; s = X w. Where
+        scores are (N, k), w is k times (d,) in a row. Or a `Linear` or `Slots` of `rankopt.scorers.linear`.
+    lam : the regularization strength, positive.
+    w0 : where the regularizer is centered and training starts; None is 0.
+    weights : (m,) weights of the queries, scaled to sum to 1; None weighs them alike.
+    method, master_solver, engine, tol, max_iter, time_limit, callbacks : as in `LargeMarginRanker`.
+    judge : a function of w; of the points that w passes through, the one of greatest value is returned.
+
+    Returns
+    -------
+    Training : with w, certificate, history.
+
+    Raises
+    ------
+    OptionError : an option has an invalid value. DataError : the shapes do not fit.
+    """
+    for name, value in (("tol", tol), ("max_iter", max_iter), ("time_limit", time_limit), ("callbacks", callbacks)):
+        check(name, value, RUN[name])
+    objective = objective_of(
+        loss, X, lam=lam, w0=w0, weights=weights, master_solver=master_solver, engine=get_engine(engine)
+    )
+    with ended(objective.risk.engine, isinstance(engine, str)):
+        objective.prepare()
+        clock = Clock.started(max_iter, time_limit, tuple(callbacks))
+        return train(objective, get_method(method), objective.start, tol, clock, judge)
+
+
+def objective_of(
+    loss: Any,
+    X: Any,
+    *,
+    lam: float,
+    w0: Any = None,
+    weights: Any = None,
+    master_solver: Any = "auto",
+    engine: Any,
+    rows: int = SHARD_ROWS,
+) -> Objective:
+    """The objective that `minimize_risk` minimizes. rows: after which a shard is closed."""
+    check("lam", lam, (POSITIVE,))
+    loss = loss if hasattr(loss, "majorant") else MarginLoss.build(loss, get_bound("convex"))
+    oracle = getattr(loss, "argmax", loss)
+    offsets: Ints = np.asarray(oracle.offsets, dtype=np.int64)
+    scorer = _scorer(X, getattr(oracle, "shape", (int(offsets[-1]),)))
+    v = np.ones(offsets.size - 1) if weights is None else as_numbers("weights", weights)
+    if v.shape != (offsets.size - 1,) or not (np.isfinite(v).all() and (v > 0).all()):
+        raise OptionError(f"weights must be {offsets.size - 1} positive numbers; got shape {v.shape}. Leave 0 out.")
+    start = np.zeros(scorer.dimensions) if w0 is None else as_numbers("w0", w0).ravel()
+    if start.shape != (scorer.dimensions,) or not np.isfinite(start).all():
+        raise OptionError(f"w0 must be {scorer.dimensions} finite numbers; got shape {start.shape}")
+    parts, cuts = [], cut(offsets, rows)
+    for first, last in cuts:
+        own = loss if len(cuts) == 1 else loss.select_queries(first, last)
+        part = _rows_of(scorer, int(offsets[first]), int(offsets[last]))
+        parts.append(Shard(part, offsets[first : last + 1] - offsets[first], v[first:last] / v.sum(), own, first))
+    master = as_master(master_solver, Objective)
+    return Objective(Risk(tuple(parts), engine), float(lam), start, master, is_small(offsets))
+
+
+def _scorer(X: Any, shape: tuple[int, ...]) -> Linear | Slots:
+    if isinstance(X, Linear | Slots):
+        return X
+    table = X.tocsr() if hasattr(X, "tocsr") else np.ascontiguousarray(X, dtype=np.float64)
+    linear = Linear(table, np.arange(shape[0]))
+    return linear if len(shape) == 1 else Slots(linear, shape[1])
+
+
+def _rows_of(scorer: Linear | Slots, low: int, high: int) -> Linear | Slots:
+    """The scorer of the documents low <= i < high."""
+    linear = scorer.linear if isinstance(scorer, Slots) else scorer
+    part = Linear(linear.features, linear.rows[low:high])
+    return Slots(part, scorer.slots) if isinstance(scorer, Slots) else part
+
+
+def as_master(spec: Any, kind: type[Objective]) -> Solver | str:
+    """The solver of the master programs of this kind of objective, or "auto". Raises OptionError for another one."""
+    if isinstance(spec, str) and spec == "auto":
+        return "auto"
+    solver = get_solver(spec) if isinstance(spec, str) else spec
+    if callable(solver) and not isinstance(solver, type) and not hasattr(solver, "solve"):
+        solver = function_solver(solver, accepts=kind.form)
+    if not isinstance(solver, Solver):
+        raise OptionError(
+            f"master_solver = {spec!r} is not a solver; pass one of formulations.solvers, its name, "
+            "or a function of the master program"
+        )
+    if not suits(solver, kind.form):
+        known = ", ".join(compatible_solvers(kind.form))
+        raise OptionError(
+            f"master_solver {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}"
+        )
+    return solver

@@ -1,0 +1,250 @@
+"""The margin loss of any problem: it is SPO+, it bounds the regret, and no oracle can make its certificate wrong."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from problems.decisions import KINDS, instances, sign_of, spo_plus, worst_regret
+from scipy.optimize import linprog
+
+from formulations import (
+    Highs,
+    LinearProgram,
+    MinCostFlow,
+    SolverResult,
+    UnboundedError,
+    function_solver,
+    ranking,
+    solve,
+)
+from formulations.problems.min_cost_flow import shortest_paths
+from rankopt.decisions import ProblemOracle, minimize_risk
+from rankopt.errors import DataError, OptionError
+from rankopt.losses import MarginLoss, ScoreLoss, get_bound
+from rankopt.rankers import LargeMarginRanker
+
+BOUNDS = ("nonconvex", "tie-aware", "convex")
+
+
+def losses(problem, costs, **options):
+    oracle = ProblemOracle(problem, sign_of(problem) * costs, **options)
+    return [MarginLoss.build(oracle, get_bound(bound)) for bound in BOUNDS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_convex_bound_is_the_spo_plus_loss(kind):
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        problem, points = KINDS[kind](rng)
+        predicted, costs = rng.normal(size=(2, 25, points.shape[1]))
+        sign = sign_of(problem)
+        found = losses(problem, costs)[-1].at(2.0 * sign * predicted).value
+        expected = [spo_plus(points, -sign * own, -sign * true) for own, true in zip(predicted, costs, strict=True)]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_regret_is_below_nonconvex_below_tie_aware_below_convex(kind):
+    rng = np.random.default_rng(2)
+    problem, points = KINDS[kind](rng)
+    sign = sign_of(problem)
+    predicted = rng.integers(-2, 3, (30, points.shape[1])).astype(float)
+    costs = rng.integers(-2, 3, (30, points.shape[1])).astype(float)
+    regret = [worst_regret(points, -sign * own, -sign * true) for own, true in zip(predicted, costs, strict=True)]
+    values = [loss.at(2.0 * sign * predicted).value for loss in losses(problem, costs)]
+    for lower, upper in zip([np.array(regret), *values], values, strict=False):
+        assert (lower <= upper + 1e-9).all()
+    assert (values[1] < values[2] - 1e-6).any()  # tied costs: there is something to choose
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tie_aware_subtracts_the_best_decision_of_highest_score(kind):
+    rng = np.random.default_rng(3)
+    problem, points = KINDS[kind](rng)
+    profit, scores = rng.integers(-1, 2, (20, points.shape[1])).astype(float), rng.normal(size=(20, points.shape[1]))
+    found = ProblemOracle(problem, profit).best_then_score(scores)
+    for own, gain, score in zip(found, profit, scores, strict=True):
+        best = points[points @ gain == (points @ gain).max()]
+        assert score @ own == pytest.approx((best @ score).max(), abs=1e-9)
+
+
+def random_network(rng, nodes=7, arcs=14):
+    ends = np.sort(np.array([rng.choice(nodes, 2, replace=False) for _ in range(arcs)]), axis=1)
+    ends = np.vstack([ends, [0, nodes - 1]])
+    names, supply = rng.permutation(nodes), np.zeros(nodes, dtype=int)
+    supply[names[0]], supply[names[-1]] = 1, -1
+    capacity = np.append(rng.integers(0, 3, arcs), 1)
+    return MinCostFlow(names[ends[:, 0]], names[ends[:, 1]], capacity, np.ones(arcs + 1), supply)
+
+
+def test_paths_of_networks_without_cycles_are_cheapest_flows():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        problem = random_network(rng)
+        costs = rng.integers(-3, 4, (5, problem.cost.size)).astype(float)
+        flows, bounds = shortest_paths(problem, costs)
+        for cost, flow, bound in zip(costs, flows, bounds, strict=True):
+            priced = MinCostFlow(problem.tail, problem.head, problem.capacity, cost, problem.supply)
+            assert priced.violation(flow) == 0.0
+            assert cost @ flow == pytest.approx(solve(priced, "ortools").value, abs=1e-12)
+            assert bound == pytest.approx(cost @ flow, abs=1e-12)
+
+
+def test_other_flows_are_no_paths():
+    assert MinCostFlow([0, 1, 2], [1, 2, 1], [1, 1, 1], [1.0, 1, 1], [1, 0, -1]).path_order is None  # a cycle
+    assert MinCostFlow([0], [1], [2], [1.0], [2, -2]).path_order is None
+    assert MinCostFlow([0, 1], [1, 2], [1, 0], [1.0, 1.0], [1, 0, -1]).path_order is None  # nothing arrives
+
+
+def test_programs_solved_from_one_basis_to_the_next_are_solved():
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        matrix = rng.integers(-2, 4, (4, 6)).astype(float)
+        limits = np.array([np.inf, np.inf, 3.0, 3.0, 3.0, 3.0])  # some duals press on limits that do not exist
+        floor, ceiling = np.full(4, -np.inf), rng.integers(2, 9, 4) + matrix[:, :2].max() * 2.0
+        matrix[0] = 1.0
+        program = LinearProgram(np.ones(6), matrix, floor, ceiling, np.zeros(6), limits)
+        profit = rng.integers(-3, 4, (6, 6)).astype(float)
+        quick, slow = (ProblemOracle(program, profit, solver).optimal for solver in ("auto", Highs()))
+        np.testing.assert_allclose(quick.value, slow.value, atol=1e-9)
+        np.testing.assert_allclose(quick.bound, slow.bound, atol=1e-9)
+        assert (quick.bound >= quick.value).all()
+        for own, decision in zip(profit, quick.decision, strict=True):
+            assert program.violation(decision) <= program.tolerance
+            least = linprog(-own, matrix, ceiling, bounds=np.column_stack([np.zeros(6), limits]))
+            assert own @ decision == pytest.approx(-least.fun)
+
+
+def test_an_unbounded_instance_is_named():
+    free = LinearProgram(
+        np.ones(2), np.ones((1, 2)), np.array([1.0]), np.array([np.inf]), np.zeros(2), np.full(2, np.inf)
+    )
+    with pytest.raises(UnboundedError, match="instance 1"):
+        _ = ProblemOracle(free, np.array([[-1.0, -1.0], [1.0, 0.0]])).optimal
+
+
+def own_loss(oracle, points, scores):
+    """The loss that an oracle defines, with the maximum over all points."""
+    augmented = np.array([(points @ own).max() for own in scores - oracle.profit])
+    return augmented + oracle.best - (oracle.target * scores).sum(axis=1)
+
+
+def poor_point(problem):
+    """Whatever comes first: a feasible point, never mind the objective."""
+    if isinstance(problem, LinearProgram):
+        point = np.zeros(problem.objective.size)
+        for column in range(point.size):
+            point[column] = 1.0
+            if (problem.matrix @ point > problem.row_upper + 1e-9).any():
+                point[column] = 0.0
+        return point
+    return np.arange(problem.positions)
+
+
+@dataclass(frozen=True)
+class Boasting:
+    """A point that is not optimal, claimed to be."""
+
+    accepts = (LinearProgram,)
+    spec = "boasting"
+    package = ""
+
+    def reason_unsupported(self, problem):
+        return None
+
+    def solve(self, problem, warm_start=None):
+        point = poor_point(problem)
+        claims = {"reported_status": "OPTIMAL", "reported_bound": problem.value(point)}
+        return SolverResult(point, None, "", claims)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_value_and_bound_of_trained_models_are_right(kind, seed):
+    rng = np.random.default_rng(seed)
+    problem, points = KINDS[kind](rng)
+    X, costs = instances(rng, 6, points.shape[1], integers=seed % 2 == 1)
+    oracle, scale = ProblemOracle(problem, sign_of(problem) * costs), 2.0 * sign_of(problem)
+
+    def objective(w, lam):
+        return lam / 2 * w @ w + own_loss(oracle, points, scale * X @ w.reshape(-1, 3).T).mean()
+
+    lam = 10.0 ** rng.integers(-2, 1)
+    loose, tight = (minimize_risk(oracle, scale * X, lam=lam, tol=tol) for tol in (0.3, 1e-7))
+    for found in (loose, tight):
+        assert found.certificate.kind == "global"
+        assert found.certificate.value == pytest.approx(objective(found.w, lam), abs=1e-8)
+        assert found.certificate.bound <= objective(tight.w, lam) + 1e-9
+    assert tight.certificate.gap <= 1e-6 * max(tight.certificate.value, 1e-3)
+
+
+LIARS = {
+    "assignment": (function_solver(poor_point, accepts=type(KINDS["assignment"](None)[0])), {}),
+    "top two": (function_solver(poor_point, accepts=LinearProgram), {}),
+    "knapsack": (Boasting(), {"proven": True}),
+}
+
+
+@pytest.mark.parametrize("kind", LIARS)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_lying_oracle_cannot_close_the_gap(kind, seed):
+    rng = np.random.default_rng(seed)
+    problem, points = KINDS[kind](rng)
+    X, costs = instances(rng, 5, points.shape[1])
+    solver, options = LIARS[kind]
+    oracle, scale = ProblemOracle(problem, sign_of(problem) * costs, solver, **options), 2.0 * sign_of(problem)
+    found = minimize_risk(oracle, scale * X, lam=0.1, max_iter=30)
+
+    def objective(w):
+        return 0.05 * w @ w + own_loss(oracle, points, scale * X @ w.reshape(-1, 3).T).mean()
+
+    honest = minimize_risk(ProblemOracle(problem, oracle.profit), scale * X, lam=0.1)
+    assert found.certificate.value >= objective(found.w) - 1e-9
+    assert found.certificate.bound <= min(objective(found.w), objective(honest.w), objective(0 * found.w)) + 1e-9
+    assert (oracle.best >= (points @ oracle.profit.T).max(axis=0) - 1e-9).all()
+
+
+def test_a_relaxation_raises_the_loss_and_bounds_the_regret():
+    rng = np.random.default_rng(6)
+    problem, _ = KINDS["knapsack"](rng)
+    predicted, costs = rng.uniform(0, 3, (2, 20, 5))
+    exact, relaxed = (
+        losses(problem, costs, relaxed=relaxed)[-1].at(2.0 * predicted).value for relaxed in (False, True)
+    )
+    assert (relaxed >= exact - 1e-9).all()
+    assert (relaxed > exact + 1e-3).any()
+    integral, _ = KINDS["top two"](rng)
+    assert losses(integral, costs, relaxed=True)[-1].at(predicted).value == pytest.approx(
+        losses(integral, costs)[-1].at(predicted).value
+    )
+
+
+def test_the_driver_trains_what_the_ranker_trains():
+    rng = np.random.default_rng(7)
+    X, y, qid = rng.normal(size=(40, 3)), rng.integers(0, 3, 40).astype(float), np.repeat(np.arange(8), 5)
+    loss = ScoreLoss("nDCG@3", "convex").bind(y, qid=qid)
+    found = minimize_risk(loss.loss, X[loss.selected], lam=0.2, tol=1e-6)
+    ranker = LargeMarginRanker("nDCG@3", bound="convex", w0="zeros", lam=0.2, tol=1e-6).fit(X, y, qid=qid)
+    assert found.certificate.value == pytest.approx(ranker.certificate_.value, rel=2e-6)
+
+
+def test_what_is_no_linear_objective_is_refused():
+    with pytest.raises(OptionError, match="objective is not linear in one profit a variable"):
+        ProblemOracle(
+            ranking([1.0, 2.0], [1.0, 0.0], discount=[1.0, 0.5], position_weights=[1.0, 0.5]), np.ones((1, 2))
+        )
+    with pytest.raises(DataError, match=r"shape \(instances, 5\)"):
+        ProblemOracle(KINDS["top two"](None)[0], np.ones((3, 4)))
+    problem = KINDS["top two"](None)[0]
+    with pytest.raises(DataError, match="pass one, or each"):
+        ProblemOracle((problem, problem), np.ones((3, 5)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"lam": 0.0}, "lam must be"), ({"w0": [1.0]}, "w0 must be 15"), ({"weights": [1.0, 0.0]}, "weights must be 2")],
+)
+def test_options_of_the_driver(options, message):
+    oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))
+    with pytest.raises(OptionError, match=message):
+        minimize_risk(oracle, np.ones((2, 3)), **{"lam": 1.0, **options})
