@@ -61,7 +61,8 @@ def argmax_of(
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
     max_states: limit on the states of a query; queries that need more are solved by shortest paths (see `assignment`).
-    0 for an automatic limit, beyond which long queries of few gains are solved by local search. deferral: lets methods depend on which code lies on disk.
+    0 for an automatic limit, beyond which long queries of few gains are solved by local search. deferral: lets
+    methods depend on which code lies on disk.
     """
     is_deferred = deferral is not None and is_small(batch.offsets)
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
