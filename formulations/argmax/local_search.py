@@ -117,7 +117,7 @@ def search_labels(
                 value, new_value = new_value, value
                 used[now] += 1
                 error += ROUNDING * (6.0 * (c * tallest + a * dearest) + largest)
-            t = np.argmax(value)
+            t = int(np.argmax(value))
             better = value[t] > error
             if better:
                 for p in range(end - 1, -1, -1):
