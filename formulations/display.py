@@ -78,6 +78,11 @@ def wrapped(sentence: str) -> str:
     return "\n".join(wrap(sentence, WIDE, subsequent_indent="    "))
 
 
+def plural(count: int, noun: str) -> str:
+    """A number and its noun: "1 row", "2 rows"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def first_lines(text: str, ending: str = "print() shows", most: int = LINES, wide: int = WIDE) -> str:
     """The text, or its first lines and the number of omitted ones. ending: how to show all of it."""
     every = text.splitlines()

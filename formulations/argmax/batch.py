@@ -1,7 +1,8 @@
 """The loss-augmented argmax of many queries: order, value and proven bound, each by a suitable method.
 
 Most queries are sorted or merged (`merge_range`). If the first positions determine the rest, queries of many gains go
-to `truncated`; the others go to `remaining_queries`. Each method is compiled when a query first needs it.
+to `truncated`; the others go to `local_search` if they are long and have few gains, else to `remaining_queries`. Each
+method is compiled when a query first needs it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from formulations.argmax.layout import (
     BATCH,
     CUT,
     IDEALS,
+    LOCAL,
     MERGE,
     NEW,
     ONE_SORT,
@@ -58,8 +60,9 @@ def argmax_of(
 ) -> tuple[Ints, Floats, Floats, Bytes]:
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
-    max_states: limit on the states of a query, 0 for an automatic limit. Queries that need more are solved by shortest
-    paths (see `assignment`). deferral: lets methods depend on which code lies on disk.
+    max_states: limit on the states of a query; queries that need more are solved by shortest paths (see `assignment`).
+    0 for an automatic limit, beyond which long queries of few gains are solved by local search. deferral: lets
+    methods depend on which code lies on disk.
     """
     is_deferred = deferral is not None and is_small(batch.offsets)
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
@@ -82,14 +85,21 @@ def argmax_of(
             run(prefix_range)
         if (ways == CUT).any():
             run(merge_range)
+    chains, lengths = np.diff(layout.first_chain), np.diff(batch.offsets)
+    if max_states == 0 and (ways == OPEN).any():
+        from formulations.argmax.local_search import SEVERAL, SHORTEST, search_range
+
+        long = (ways == OPEN) & (chains <= SEVERAL) & (lengths > SHORTEST[np.minimum(chains, SEVERAL)])
+        if long.any() and (deferral is None or not is_deferred or deferral.ends(search_range)):
+            ways[long] = LOCAL
+            run(search_range)
     left = ways == OPEN
     if not left.any():
         return order, value, bound, ways
     from formulations.argmax.remaining_queries import assign_range, split_range
 
-    many = left & (np.diff(layout.first_chain) > CHAINS)
+    many = left & (chains > CHAINS)
     needed = (split_range, assign_range) if many.any() else (assign_range,)
-    lengths = np.diff(batch.offsets)
     few = is_deferred or (left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY)
     if few and (deferral is None or not deferral.ends(*needed)):
         weights = (batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)

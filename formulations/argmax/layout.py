@@ -19,8 +19,8 @@ from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
 from formulations.sorting import falling_rows
 
-WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "few candidates", "assignment")
-ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(10)
+WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "local search", "few candidates", "assignment")
+ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, LOCAL, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
 """The last three mark unsolved queries: open, first positions to be searched, new."""
 
 EPSILON = 2.0**-52

@@ -14,6 +14,7 @@ from formulations.constraints.constraint import violations
 from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.rows import SetRows, reach, valid_penalty, widened, with_soft_rows
+from formulations.display import plural
 from formulations.errors import InvalidProblemError, InvalidSolutionError
 from formulations.problems.assignment import ProfitProblem
 from formulations.problems.directed_rounding import added, below, products
@@ -81,8 +82,7 @@ class ConstrainedRanking(ProfitProblem):
 
     @property
     def shape_text(self) -> str:
-        rows = self.admissible.compiled.lower.size
-        return f"{super().shape_text} under {rows} rows"
+        return f"{super().shape_text} under {plural(self.admissible.compiled.lower.size, 'row')}"
 
     @property
     def cells(self) -> Ints:

@@ -36,7 +36,7 @@ from formulations.constraints.rows import (
     widened,
     with_soft_rows,
 )
-from formulations.display import CompactReprMixin
+from formulations.display import CompactReprMixin, plural
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import is_order
 from formulations.problems.linear_program import LinearProgram
@@ -216,7 +216,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
             raise InfeasibleError(emptiness(self.compiled, self.constraints, self.max_positions))
 
     def __str__(self) -> str:
-        parts = [f"{c.name} ({c.rows} rows)" if c.labels is not None else c.name for c in self.constraints]
+        parts = [f"{c.name} ({plural(c.rows, 'row')})" if c.labels is not None else c.name for c in self.constraints]
         parts += [f"{held.name} (soft, penalty {held.penalty:g})" for held in self.soft_constraints]
         return f"RankingSet: {', '.join([f'{self.positions} of {self.documents} documents', *parts])}"
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.display import CompactReprMixin
+from formulations.display import CompactReprMixin, plural
 from formulations.integrality.determinant import determinant, entries_of
 from formulations.integrality.statement import Statement
 
@@ -267,7 +267,8 @@ class Witness(CompactReprMixin):
             lines.append("  no fractional vertex was found")
         else:
             part = np.flatnonzero(self.vertex.numerators % self.vertex.denominator)
-            lines.append(f"  the problem has a fractional vertex: {part.size} variables are not integral at it")
+            several = plural(part.size, "variable") + (" is" if part.size == 1 else " are")
+            lines.append(f"  the problem has a fractional vertex: {several} not integral at it")
         return "\n".join(lines)
 
     def _matrix_lines(self) -> list[str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, check_no_mask, finite, frozen, numbers
+from formulations.display import plural
 from formulations.errors import InfeasibleError, InvalidProblemError, InvalidSolutionError
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
@@ -206,7 +207,7 @@ class LinearProgram(Problem):
 
     @property
     def shape_text(self) -> str:
-        return f"{self.row_lower.size} rows × {self.objective.size} variables"
+        return f"{plural(self.row_lower.size, 'row')} × {plural(self.objective.size, 'variable')}"
 
     @property
     def size(self) -> int:

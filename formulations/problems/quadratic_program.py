@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack
 from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.display import CompactReprMixin
+from formulations.display import CompactReprMixin, plural
 from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.problems.directed_rounding import UNIT, Pair, above, added, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
@@ -154,7 +154,7 @@ class QuadraticProgram(Problem):
 
     @property
     def shape_text(self) -> str:
-        return f"{self.row_lower.size} rows × {self.linear.size} variables"
+        return f"{plural(self.row_lower.size, 'row')} × {plural(self.linear.size, 'variable')}"
 
     @property
     def size(self) -> int:

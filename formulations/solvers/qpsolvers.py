@@ -17,7 +17,7 @@ from formulations.problems.linear_program import row_sides
 from formulations.problems.problem import Problem, Solution
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, crashes, missing, present
-from formulations.solvers.highs import cost_unit
+from formulations.solvers.highs import Highs, cost_unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.time_limit import is_used_up
 
@@ -138,6 +138,8 @@ class QpSolvers(Solver):
                 raise UnboundedError(f"{self.spec!r} found the objective unbounded ({status})")
             if "infeasible" in status.lower():
                 raise InfeasibleError(f"{self.spec!r} found no feasible point ({status})")
+            if not answer.extras and not is_used_up(self.time_limit, perf_counter() - began):
+                Highs().solve(problem.linearized(np.zeros(problem.linear.size)))  # InfeasibleError if no point exists
             if answer.x is None or not np.isfinite(answer.x).all():
                 raise SolverError(f"{self.spec!r} returned no point ({status})")
         x = np.asarray(answer.x, dtype=np.float64)

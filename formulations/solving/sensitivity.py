@@ -328,8 +328,8 @@ def _curve_of_program(
     if not rows.any():
         rows = np.array([one == name for one in program.program.names[1]], dtype=bool)
     if not rows.any():
-        single = program.program.names[1]
-        known = ", ".join(map(repr, [block.label for block in program.rows[:MAX_NAMED]] + single[:MAX_NAMED])) or "none"
+        labels = [block.label for block in program.rows[:MAX_NAMED]] + program.program.names[1][:MAX_NAMED]
+        known = ", ".join(map(repr, dict.fromkeys(labels))) or "none"
         raise InvalidProblemError(
             f"no row is named {name!r}; there are {known}. The name of a family of rows gives all of them one limit."
         )

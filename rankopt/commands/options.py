@@ -113,6 +113,9 @@ EXTRA = {
         click.Option(["--n-random-directions"], type=click.IntRange(0), default=0, show_default=True,
                      help="Also search along this number of random directions in every round."),
     ],
+    "n_jobs": [
+        click.Option(["--n-jobs"], type=int, help="Number of threads or workers; -1, the default, for all cores.")
+    ],
 }  # fmt: skip
 """Parameters that need options of another form."""
 

@@ -342,7 +342,9 @@ class Training:
                 words = [f"{option} {one}" for option, one in shown.items() if one is not None]
                 click.echo(f"fit {number + 1} of {len(fits)}: {' '.join(words)}", err=True)
             try:
-                ranker, row, interrupted = self._fit(queries, validation, value, position_weights, not json_, subfolder)
+                ranker, row, interrupted = self._fit(
+                    queries, validation, value, position_weights, not json_, number == 0, subfolder
+                )
             except KeyboardInterrupt:  # before the first step of this λ: earlier fits are saved
                 if best is None:
                     raise
@@ -369,6 +371,7 @@ class Training:
             table(*report)
             advice = advice_on(best[1], self.ranker == "margin", str(getattr(best[0], "_start", lambda: "--init")()))
             for line in advice + _advice_on_scales(best[0], queries):
+                line = line.replace("eval_set", "--validate")
                 click.echo(f"{'chosen fit: ' if len(rows) > 1 else ''}{line}")
             click.echo(f"wrote {self.model}")
         if interrupted:
@@ -442,8 +445,7 @@ class Training:
 
     def _fit(
         self, queries: Queries, validation: Queries | None, lam: float | str | None, position_weights: str | None,
-        verbose: bool,
-        folder: Path | None,
+        verbose: bool, first: bool, folder: Path | None,
     ) -> tuple[Any, dict[str, Any], bool]:  # fmt: skip
         """The ranker fitted with this λ and these position weights, its row of the report, and whether it was
         interrupted."""
@@ -466,7 +468,7 @@ class Training:
             warnings.simplefilter("always")  # the report states how each run stopped
             ranker.fit(queries, eval_set=validation)
         for one in caught:
-            if issubclass(one.category, SharedQueriesWarning):
+            if first and issubclass(one.category, SharedQueriesWarning):
                 click.echo(f"warning: {str(one.message).replace('eval_set', '--validate')}", err=True)
         interrupted = any(issubclass(one.category, TrainingInterruptedWarning) for one in caught)
         more |= {} if lam is None else {"lam": getattr(ranker, "lam_", lam)}

@@ -64,10 +64,11 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
     `InfeasibleError` for a set that is empty at all limits."""
     from formulations.constraints.constrained_ranking import ConstrainedRanking
     from formulations.errors import InvalidProblemError
+    from formulations.problems.linear_program import LinearProgram
     from formulations.solving.sensitivity import sensitivity
 
     read = [SweepOption.read(text) for text in sweeps]
-    if read and profit is None and not isinstance(problem, ConstrainedRanking):
+    if read and profit is None and not isinstance(problem, ConstrainedRanking | LinearProgram):
         raise click.UsageError("--sensitivity computes the cost of limits: FILE needs a profit, or weights and scores")
     swept = []
     for one in read:
@@ -136,7 +137,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet
-    from formulations.display import first_lines
+    from formulations.display import first_lines, plural
     from formulations.errors import InfeasibleError
     from formulations.integrality import Proof, check_evidence, verify_integrality
     from formulations.io.toml_file import read_program, read_ranking_set, read_solver
@@ -163,10 +164,10 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     if not isinstance(admissible, np.ndarray):
         rows, columns = admissible.program.matrix.shape
         shown = first_lines(str(admissible), "formulations.read_program shows") if is_program else admissible
-        stated = f"{shown}\n{rows} rows × {columns} variables"
+        stated = f"{shown}\n{plural(rows, 'row')} × {plural(columns, 'variable')}"
     else:
         rows, columns = np.shape(admissible)
-        stated = f"matrix of {rows} rows × {columns} columns"
+        stated = f"matrix of {plural(rows, 'row')} × {plural(columns, 'column')}"
     swept = swept_by(problem, sweeps)
     found, of_objective = verify_integrality(problem, seed=seed, max_effort=effort), None
     check_evidence(problem, found)

@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 from formulations.arrays import Floats, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.errors import DataError, ListLengthWarning, MissingQueryIdsWarning, OptionError
+from rankopt.errors import DataError, ListLengthWarning, MeasureError, MissingQueryIdsWarning, OptionError
 from rankopt.evaluation.evaluation import (
     FEW,
     Evaluation,
@@ -203,14 +203,14 @@ def compare(
         run_a, run_b = (evaluate(relevance, one, several, qid=qid, group=group) for one in scores)
     elif qid is not None or group is not None:
         raise DataError("qid and group are of scores, which need grades; pass relevance=, or leave both out.")
-    elif not isinstance(run_a, Evaluation | type) and isinstance(count := np.size(run_a), int) and count > FEW:
+    a, b, name = _pair_values(run_a, run_b, measure)
+    if not (isinstance(run_a, Evaluation) or hasattr(run_a, "protocol")) and len(a) > FEW:
         warnings.warn(
-            f"{count} numbers are compared as the values of as many queries; if they are scores of documents, "
+            f"{len(a)} numbers are compared as the values of as many queries; if they are scores of documents, "
             "pass relevance=, qid= (or group=) and measure=",
             MissingQueryIdsWarning,
             stacklevel=2,
         )
-    a, b, name = _pair_values(run_a, run_b, measure)
     notes: tuple[str, ...] = ()
     if isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation):
         compared = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
@@ -276,11 +276,14 @@ def _pair_values(
     if hasattr(run_a, "protocol") and hasattr(run_b, "protocol"):
         return _pair_users(run_a, run_b)
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
-        if isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
-            raise DataError(
-                "An evaluation cannot be compared with an array because arrays have no ids; pass two of one kind."
-            )
-        a, b = vector("run_a", run_a), vector("run_b", run_b)
+        named = " and ".join(type(run).__name__ for run in (run_a, run_b))
+        unlike = f"compare takes two results of `evaluate`, or two arrays with one value a query; got {named}"
+        if any(isinstance(run, Evaluation) or hasattr(run, "protocol") for run in (run_a, run_b)):
+            raise DataError(f"{unlike}; pass two of one kind.")
+        try:
+            a, b = vector("run_a", run_a), vector("run_b", run_b)
+        except (DataError, MeasureError) as error:
+            raise DataError(f"{unlike}: {error}") from error
         if len(a) != len(b):
             raise DataError(f"Runs of {len(a)} and {len(b)} queries cannot be paired; pass values of the same queries.")
         return a.copy(), b.copy(), "measure" if measure is None else str(measure)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
+from formulations.display import plural
 from formulations.errors import CertificateError, FormulationError, InfeasibleError
 from formulations.gallery.marginal_ranking import marginal_ranking
 from formulations.integrality.checker import check_evidence
@@ -218,7 +219,8 @@ class Study:
         stated, blank = self.statement(*self.sizes[item]), self.blanks[item]
         assert stated is not None
         program: LinearProgram = stated if isinstance(stated, LinearProgram) else stated.program
-        blank = replace(blank, shape_text=f"{program.matrix.shape[0]} rows × {program.matrix.shape[1]} variables")
+        rows, columns = program.matrix.shape
+        blank = replace(blank, shape_text=f"{plural(rows, 'row')} × {plural(columns, 'variable')}")
         began = perf_counter()
         try:
             if isinstance(stated, RankingSet):

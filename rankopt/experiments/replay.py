@@ -36,6 +36,7 @@ from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
+from formulations.solvers import version_of
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult
 from formulations.solving.solve import solve, supports_option
@@ -293,6 +294,7 @@ class Replay:
             row = replace(
                 blank,
                 status=status,
+                version="" if self.solver is None else version_of(self.solver),
                 reported_status="INFEASIBLE" if isinstance(error, InfeasibleError) else "UNBOUNDED",
                 message=str(error),
                 seconds=took,

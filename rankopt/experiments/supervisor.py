@@ -177,8 +177,8 @@ class _Worker:
         last = stderr.splitlines()[-1][:200] if stderr else ""
         if any(word in stderr for word in STARVED):
             return Outcome.OUT_OF_MEMORY, last
-        if code == -signal.SIGKILL:  # not by us: the system kills processes that take too much memory
-            return Outcome.OUT_OF_MEMORY, "killed by SIGKILL, which the system sends if memory runs out"
+        if code == -signal.SIGKILL:
+            return Outcome.CRASHED, "killed by SIGKILL from outside: by a user, or by the system if memory ran out"
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return Outcome.CRASHED, f"the process ended by {how}" + (f": {last}" if last else "")
 

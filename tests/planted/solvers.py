@@ -103,6 +103,10 @@ def always_segfaulting(problem):
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def always_killed(problem):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def once_in_a_while(problem):
     """Dies on problems of an even number of documents."""
     if problem.documents > TINY and problem.documents % 2 == 0:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.batch import RANGE_ROWS
-from formulations.argmax.layout import find_cones
+from formulations.argmax.layout import LOCAL, Layout, find_cones
+from formulations.argmax.local_search import SEVERAL, search_range
 from formulations.argmax.order_ideals import CHAINS
 from formulations.errors import CertificateError
 from formulations.parallel import at_most
@@ -156,6 +157,75 @@ def test_a_thousand_documents():
         answer = assert_scipy_agrees(drawn(random, 1000, 5, decay))
         assert answer.algorithm[0] in ("order ideals", "assignment")
         assert answer.proved().bound[0] == pytest.approx(answer.value[0], abs=answer.problems[0].rounding)
+
+
+def searched(problems):
+    """Order, value and bound of one query by local search, whatever its length."""
+    n = problems.scores.size
+    layout = Layout.from_arrays(problems.gain, problems.discount, problems.position_weights, problems.offsets)
+    order, value, bound = np.empty(n, np.int64), np.empty(1), np.empty(1)
+    search_range(
+        problems.scores, problems.gain, layout.discount, layout.position_weights, problems.offsets, layout.by_gain,
+        layout.chain_start, layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
+        0, 1, 0, order, value, bound, np.array([LOCAL], np.int8),
+    )  # fmt: skip
+    return order, value[0], bound[0]
+
+
+@settings(max_examples=250, derandomize=True, deadline=None)
+@given(
+    documents=st.lists(st.tuples(numbers, st.sampled_from([0.0, 1.0, -1.0, 0.5, -3.0])), min_size=2, max_size=7),
+    discount=falling,
+    position_weights=falling,
+    scale=st.sampled_from([1.0, 1e-9, 1e9]),
+)
+def test_no_order_beats_local_search(documents, discount, position_weights, scale):
+    scores, gain = np.array(documents).T
+    weights = {"discount": [*discount, 0.0], "position_weights": [*position_weights, 0.0]}
+    problems = ranking(scores * scale, gain, **weights, offsets=[0, gain.size])
+    if not (np.diff(problems.discount).any() or np.diff(problems.position_weights).any()):
+        return
+    order, value, bound = searched(problems)
+    best, rounding = brute_force(problems[0]), problems[0].rounding
+    assert sorted(order) == list(range(gain.size))
+    assert value == pytest.approx(best, abs=rounding)
+    assert best - rounding <= bound <= best + 100 * rounding
+
+
+@pytest.mark.every(3)
+@pytest.mark.parametrize("discount", DISCOUNTS)
+@pytest.mark.parametrize("position_weights", DECAYS)
+@pytest.mark.parametrize("scores", ["real", "few values", "those of the gains", "equal in a gain"])
+def test_local_search_is_as_good_as_an_assignment(scores, position_weights, discount):
+    random = np.random.default_rng([len(scores), len(position_weights), len(discount)])
+    for n, gains in ((50, SEVERAL), (100, 3), (200, 5), (400, 2)):
+        problems = drawn(random, n, gains, position_weights, discount, scale=random.choice([0.01, 0.3, 3.0]))
+        values = {
+            "real": problems.scores,
+            "few values": np.round(2 * problems.scores) / 2,
+            "those of the gains": problems.gain,
+            "equal in a gain": -np.round(2 * problems.gain) / 2,
+        }
+        problems = problems.with_scores(values[scores])
+        _, value, bound = searched(problems)
+        known, rounding = solve(problems[0], "scipy").value, problems[0].rounding
+        assert value == pytest.approx(known, abs=rounding)
+        assert known - rounding <= bound
+
+
+def test_long_lists_without_a_cutoff_are_proved():
+    """Forty thousand documents of three and of five gains; the proof is that of `solve`, not the search's."""
+    random = np.random.default_rng(12)
+    positions = np.arange(1.0, 40001.0)
+    for gains, exponent in ((3, 0.5), (5, 1.0)):
+        gain = np.minimum(random.geometric(0.5, positions.size) - 1.0, gains - 1)
+        problems = ranking(
+            random.normal(size=gain.size) / 10, gain, discount=1 / np.log2(positions + 1) / 1000,
+            position_weights=positions**-exponent, offsets=[0, gain.size],
+        )  # fmt: skip
+        assert solve_batch(problems).algorithm[0] == "local search"
+        solution = solve(problems[0])
+        assert solution.gap <= problems[0].rounding
 
 
 def several(random, lengths, position_weights="power", discount="nDCG"):

@@ -465,7 +465,7 @@ def test_an_answer_of_another_shape_names_the_shapes_that_are_accepted(wrong):
 @pytest.mark.parametrize("wrong", [np.zeros(3), np.eye(2), None, "x", 1])
 def test_a_point_of_another_shape_names_the_size_of_the_problem(wrong):
     problem = program([1, 2, 3, 4], [[1, 1, 1, 1]], [1], [1], [(0, 1)] * 4, [])
-    with pytest.raises(InvalidSolutionError, match=r"point of LinearProgram \(1 rows × 4 variables\)"):
+    with pytest.raises(InvalidSolutionError, match=r"point of LinearProgram \(1 row × 4 variables\)"):
         solve(problem, lambda _: wrong)
 
 

@@ -244,6 +244,15 @@ def test_infeasible_and_unbounded_programs_are_told_apart(spec):
     assert outcome(endless, spec) in (UnboundedError, InfeasibleError, SolverError, Status.FEASIBLE, Status.INACCURATE)
 
 
+@pytest.mark.parametrize("spec", [spec for spec in compatible_solvers(QuadraticProgram) if "qpsolvers" in spec])
+def test_every_back_end_of_qpsolvers_says_that_no_point_exists(spec):
+    """qpsolvers keeps the status of some back ends to itself: the rows are then solved as a linear program."""
+    rows, free = csr_array(np.array([[1.0, 1.0], [1.0, 1.0]])), np.full(2, INF)
+    statement = (csr_array(np.eye(2)), np.zeros(2), rows)
+    with pytest.raises(InfeasibleError, match=r"Conflict: row\[0\], row\[1\]$"):
+        solve(QuadraticProgram(*statement, np.array([-INF, 3.0]), np.array([1.0, INF]), -free, free), spec)
+
+
 def outcome(problem, spec):
     """The status of the solution, or the type of the error."""
     try:

@@ -304,6 +304,11 @@ def test_sweep_prints_curves_and_draws_them(tmp_path):
     for limit, value in zip(told[0]["limits"], told[0]["value"], strict=True):
         kept = [o for o in orders if (o < 3).sum() <= limit]
         assert value == max(profit[np.arange(3), o].sum() for o in kept)
+    program = tmp_path / "knapsack.lp"
+    program.write_text("max\n obj: 5 a + 4 b\nst\n weight: 2 a + 3 b <= 5\n size: a + b <= 2\nend\n", encoding="utf-8")
+    curve = CliRunner().invoke(rankopt, ["verify", str(program), "--sensitivity", "weight=1:5", "--json"]).stdout
+    expected = [max(5 * min(w / 2, 2), 5 * (6 - w) + 4 * (w - 4) if w > 4 else 0) for w in range(1, 6)]
+    assert json.loads(curve)["sweep"][0]["value"] == pytest.approx(expected)
     file.write_text(SITES, encoding="utf-8")
     assert (
         "FILE needs a profit" in CliRunner().invoke(rankopt, ["verify", str(file), "--sensitivity", "site=1:2"]).stderr

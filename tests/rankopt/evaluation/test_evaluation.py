@@ -571,3 +571,12 @@ def test_a_scorer_finds_the_queries_in_the_column_qid():
     assert importances.argmax() == 0
     with pytest.raises(DataError, match=r"no column of query ids; got a ndarray\. .*X\.assign\(qid=qid\)"):
         scorer(search.best_estimator_, X.to_numpy(), y)
+
+
+@pytest.mark.parametrize("other", [None, "a run", {"a": 1.0}, 3.0, [[1.0], [2.0]]])
+def test_what_compare_takes_is_said_of_anything_else(other):
+    found = evaluate([1.0, 0, 1, 0], [2.0, 1, 1, 2], RR, offsets=[0, 2, 4])
+    for one in (found, [0.5, 1.0]):
+        for pair in ((one, other), (other, one)):
+            with pytest.raises(DataError, match="takes two results of `evaluate`, or two arrays"):
+                compare(*pair)

@@ -165,6 +165,7 @@ def test_a_solver_that_used_up_its_time_for_the_trace_is_given_up():
     [
         (planted.always_sleeping, ["TIMED_OUT", "GIVEN_UP", "GIVEN_UP"], "a tiny first problem was not solved in 12 s"),
         (planted.always_segfaulting, ["CRASHED", "GIVEN_UP", "GIVEN_UP"], "SIGSEGV"),
+        (planted.always_killed, ["CRASHED", "GIVEN_UP", "GIVEN_UP"], "killed by SIGKILL from outside"),
         (planted.always_greedy, ["OUT_OF_MEMORY"] * 3, ""),
     ],
 )
