@@ -84,14 +84,16 @@ def baselines(run: Run) -> None:
 
 @case(data=True)
 def rankers(run: Run) -> None:
-    """CofiRanker by loss (`--sets LOSS ...`): "loss/bound/factors/fold-in/reg", as in "nDCG@10/nonconvex".
+    """CofiRanker by loss (`--sets LOSS ...`): "loss/bound/factors/fold-in/reg/unrated", as in "nDCG@10/nonconvex".
 
-    Also "regression//100", "regression///0.15" (new users folded in with that regularization)."""
+    Also "regression//100", "regression///0.15" (new users folded in with that regularization),
+    "regression/////0.05"."""
     losses = run.sets or run.size(LOSSES, LOSSES[:2])
 
     def fit(spec: str) -> Fit:
-        loss, bound, factors, fold, reg = [*spec.split("/"), "", "", "", ""][:5]
+        loss, bound, factors, fold, reg, unrated = [*spec.split("/"), *[""] * 5][:6]
         options = {"bound": bound or "convex", "factors": int(factors or 15), "reg": float(reg) if reg else "auto"}
+        options["unrated_weight"] = float(unrated or 0)
 
         def fitted(split: Any) -> Any:
             own = CofiRanker(loss, **options).fit(split.train)

@@ -20,7 +20,7 @@ from formulations.arrays import Floats
 from rankopt.collaborative.global_bound import best_bound
 from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.problem import Factors, ModelState
-from rankopt.collaborative.singular_value import scaled, top_pairs
+from rankopt.collaborative.singular_value import scaled_slopes, top_pairs
 from rankopt.optimize.certificate import History, Stop
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
     alive[most - 1 :] = False  # the rank of the table limits the number: the least factor is replaced
     factors = replace(factors, users=factors.users[:, alive], items=factors.items[:, alive])
     held, d = held[alive], factors.dimensions
-    table = scaled(problem.rated.table(blocks.complete(now).slopes), problem.of_users, problem.of_items)
+    table = scaled_slopes(problem, blocks.complete(now), problem.of_users, problem.of_items)
     left, size, right = top_pairs(table, min(max(d, 1), most - d))
     fresh = size > 1.0
     if not fresh.any():

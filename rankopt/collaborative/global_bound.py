@@ -166,7 +166,13 @@ def best_bound(blocks: Any, now: ModelState) -> GlobalBound:
     of_user_offsets = problem.of_user_offsets if problem.of_user_offsets.size else None
     found = []
     for slopes, heights in [(now.slopes, now.heights), *([] if now.of_items is None else [now.of_items])]:
-        curvature = blocks.curvature(slopes)
-        table, height = problem.rated.table(slopes), float(heights.sum()) + 0.5 * curvature
+        table = problem.rated.table(slopes)
+        if problem.unrated:
+            left, right = now.factors.sides()
+            pairs = np.asarray(problem.unrated * (left @ right.T) + table)
+            bounds = np.arange(len(left) + 1) * len(right)
+            table = csr_array((pairs.ravel(), np.tile(np.arange(len(right)), len(left)), bounds), shape=pairs.shape)
+        curvature = blocks.curvature(table.data)
+        height = float(heights.sum()) + 0.5 * curvature
         found.append(global_bound(table, height, *penalties, of_user_offsets, curvature=curvature))
     return max(found, key=lambda one: one.value)

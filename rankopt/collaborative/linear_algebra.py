@@ -6,9 +6,10 @@ For each row i, with the entries e of bounds[i] : bounds[i + 1], minimize over x
 
     ½ Σ_e w_e (⟨other[columns[e]], x⟩ + z - target_e)² + (λ_i/2)‖x‖² + (μ_i/2) z²
 
-Where there are as many entries as unknowns: (AᵀWA + Λ) x = AᵀWt; where there are fewer, x = Λ⁻¹Aᵀ(AΛ⁻¹Aᵀ + W⁻¹)⁻¹ t,
-the smaller system of the two. The right side is one more column of the matrix, so that elimination is substitution too.
-Four rows are taken at a time: each number of the matrix is read and written once for four products.
+plus a quadratic function that is the same for all rows. Where there are as many entries as unknowns, or such a
+function: (AᵀWA + Λ) x = AᵀWt; where there are fewer, x = Λ⁻¹Aᵀ(AΛ⁻¹Aᵀ + W⁻¹)⁻¹ t, the smaller system of the two. The
+right side is one more column of the matrix, so that elimination is substitution too. Four rows are taken at a time:
+each number of the matrix is read and written once for four products.
 
 `pulled` computes Σ_e r_e other[columns[e]] over the entries of each row, the gradient of one side of the
 factors. Sums over rows and over columns use no temporary for each entry, and have bounds of their rounding errors.
@@ -27,20 +28,22 @@ from formulations.parallel import share_ranges
 
 TABLE = nb.types.Array(nb.float64, 2, "C")
 READ_TABLE = nb.types.Array(nb.float64, 2, "C", readonly=True)
+NONE = np.zeros((0, 0))
 CHUNK = 64  # entries that are gathered before they are added to the matrix; a multiple of four
 ENTRIES = 1 << 12  # entries (of complete rows) that one thread takes at a time
 
 
 def solve_ridges(
     bounds: Ints, columns: Shorts, target: Floats, weights: Floats, other: Floats, penalty: Floats,
-    offset_penalty: Floats,
+    offset_penalty: Floats, common: Floats = NONE,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """x (rows, d) and z (rows,) of every row. weights: (entries,) or empty, which is 1 everywhere. penalty: (rows,) λ >
-    0. offset_penalty: (rows,) μ > 0, or empty: no z. Parallel over rows: bit-identical for any number of threads."""
+    0. offset_penalty: (rows,) μ > 0, or empty: no z. common: (p, p + 1) normal equations, right side last, that are
+    added to those of each row, or empty. Parallel over rows: bit-identical for any number of threads."""
     rows = bounds.size - 1
     found, offset = np.zeros((rows, other.shape[1])), np.zeros(rows)
     other = np.ascontiguousarray(other)
-    arguments = (bounds, columns, target, weights, other, penalty, offset_penalty)
+    arguments = (bounds, columns, target, weights, other, penalty, offset_penalty, common)
     if rows:
         share_ranges(bounds, ENTRIES, lambda first, last: _ridges(*arguments, first, last, found, offset))
     return found, offset
@@ -103,13 +106,13 @@ def _solve_positive_definite(matrix: Floats, size: int, found: Floats) -> None:
 
 @compiled(
     nb.void(
-        READ_INTS, READ_SHORTS, READ_FLOATS, READ_FLOATS, READ_TABLE, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64,
-        TABLE, FLOATS,
+        READ_INTS, READ_SHORTS, READ_FLOATS, READ_FLOATS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_TABLE, nb.int64,
+        nb.int64, TABLE, FLOATS,
     )
 )  # fmt: skip
 def _ridges(
     bounds: Ints, columns: Shorts, target: Floats, weights: Floats, other: Floats, penalty: Floats,
-    offset_penalty: Floats, first: int, last: int, found: Floats, offset: Floats,
+    offset_penalty: Floats, common: Floats, first: int, last: int, found: Floats, offset: Floats,
 ) -> None:  # fmt: skip
     """Solve the rows first <= i < last."""
     d = other.shape[1]
@@ -119,14 +122,14 @@ def _ridges(
     solution = np.empty(p + 1)
     for i in range(first, last):
         low, n = bounds[i], bounds[i + 1] - bounds[i]
-        if n == 0 or p == 0:
+        if (n == 0 and not common.size) or p == 0:
             continue
         z = offset_penalty[i] if p > d else 0.0
-        if n >= p:
+        if n >= p or common.size:
             for a in range(p):
                 for b in range(a, p + 1):
-                    matrix[a, b] = 0.0
-                matrix[a, a] = penalty[i] if a < d else z
+                    matrix[a, b] = common[a, b] if common.size else 0.0
+                matrix[a, a] += penalty[i] if a < d else z
             held = 0
             for e in range(low, low + n):
                 w = math.sqrt(weights[e]) if weights.size else 1.0

@@ -2,6 +2,10 @@
 
 J(U, M, b) = Σ_u l_u(f_u) + Σ_u (λ_u/2)‖U_u‖² + Σ_j (λ_j/2)‖M_j‖² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u²,
 f_uj = b_j + b_u + ⟨U_u, M_j⟩; l_u includes the weights.
+
+A regression may add (α/2) Σ f_uj² over the pairs without a rating [Hu, Koren and Volinsky 2008]. With F = XYᵀ, X =
+[U, b_u, 1] and Y = [M, 1, b], sums over all pairs follow from the small matrices XᵀX and YᵀY, so the cost of a round
+is linear in the ratings. The dual state of all pairs is Ψ = S + α XYᵀ with S (ratings,) sparse: the slopes stored.
 """
 
 from __future__ import annotations
@@ -51,6 +55,14 @@ class Factors(CompactReprMixin):
     def used(self) -> int:
         """How many of the dimensions scores depend on: those that are 0 neither of all users nor of all items."""
         return int(np.count_nonzero(self.users.any(axis=0) & self.items.any(axis=0)))
+
+    def sides(self) -> tuple[Floats, Floats]:
+        """X (n, d + 2) and Y (m, d + 2) with F = XYᵀ."""
+        ones = (np.ones(len(self.users)), np.ones(len(self.items)))
+        return (
+            np.column_stack([self.users, self.user_offsets, ones[0]]),
+            np.column_stack([self.items, ones[1], self.offsets]),
+        )
 
     def offsets_alone(self) -> Factors:
         """The same with U = M = 0."""
@@ -104,7 +116,8 @@ def scores_of_pairs(factors: Factors, users: Ints, items: Ints, unknown: float) 
 @dataclass(frozen=True, eq=False)
 class FactorProblem:
     """prior b⁰ (m,); of_users λ_u (n,), of_items λ_j (m,), of_offsets μ_j (m,) or empty: b = b⁰ is fixed;
-    of_user_offsets μ_u (n,) or empty: there are none. user_scale, item_scale: λ_u and λ_j are λ times these."""
+    of_user_offsets μ_u (n,) or empty: there are none. user_scale, item_scale: λ_u and λ_j are λ times these.
+    unrated: the weight α of the pairs without a rating."""
 
     rated: EncodedRatings
     prior: Floats
@@ -114,6 +127,7 @@ class FactorProblem:
     of_user_offsets: Floats
     lam_users: float = 1.0
     lam_items: float = 1.0
+    unrated: float = 0.0
 
     @property
     def of_users(self) -> Floats:
@@ -193,6 +207,9 @@ def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heigh
     users = [sums.total, _product(sums.per_item, factors.offsets, sums.off_item)]
     users += [_penalty(problem.items_penalty(factors), factors)]
     moved = pulled(rated.bounds, rated.columns, slopes, factors.items)
+    if problem.unrated:
+        left, right = factors.sides()
+        moved += problem.unrated * (left @ (right.T @ factors.items))
     users += [_squares(moved, sums.off_user * _longest(factors.items), problem.of_users)]
     if problem.of_user_offsets.size:
         users += [_squares(sums.per_user[:, None], sums.off_user, problem.of_user_offsets)]
@@ -235,6 +252,12 @@ class _Sums:
             pull_by_column(bounds, columns, slopes, factors.users[users], moved)
         off_user *= UNIT * (np.diff(rated.bounds) + 8)
         off_item *= UNIT * (np.diff(rated.item_bounds) + 8)
+        if problem.unrated:
+            left, right = factors.sides()
+            for one, other, total, off in ((left, right, per_user, off_user), (right, left, per_item, off_item)):
+                total += problem.unrated * (one @ other.sum(axis=0))
+                off += UNIT * (n + m + 16) * problem.unrated * (np.abs(one) @ np.abs(other).sum(axis=0))
+            moved += problem.unrated * (right @ (left.T @ factors.users))
         return cls(heights, per_user, per_item, off_user, off_item, moved)
 
     @property

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ from formulations.display import CompactReprMixin
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.encoded_ratings import EncodedRatings, unit_of_ratings
 from rankopt.collaborative.problem import FactorProblem, Factors
-from rankopt.collaborative.singular_value import scaled, top_pairs
+from rankopt.collaborative.singular_value import scaled_slopes, top_pairs
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.optimize.certificate import Stop
-from rankopt.ratings.evaluation import measured, ordered_lists
+from rankopt.ratings.evaluation import evaluate_ratings, measured, ordered_lists
+from rankopt.ratings.splits import Split
+from rankopt.ratings.table import Ratings
 
 PRIORS = ("mean", "means")  # what items may be pulled to: the mean of all ratings, or also their own
 RATINGS = 10.0  # number of ratings that "mean" counts for; "means" counts for `SHRUNK`
@@ -59,6 +62,8 @@ def prior_of_unrated(rated: EncodedRatings, penalties: Penalties) -> float:
 def _prior(rated: EncodedRatings, penalties: Penalties) -> tuple[Floats, Floats, float]:
     """The ratings in the unit of the scores, the part of the prior by counts (m,), and its mean."""
     values = penalties.in_scores(rated.values)
+    if penalties.unrated:
+        return values, np.zeros(rated.n_items), 0.0
     prior = np.asarray(penalties.popularity_of(rated.values) * np.log1p(np.diff(rated.item_bounds)))
     if not rated.n_ratings:
         return values, prior, 0.0
@@ -70,7 +75,8 @@ def _prior(rated: EncodedRatings, penalties: Penalties) -> tuple[Floats, Floats,
 class Penalties:
     """popularity: c of the prior, None for the default. offsets: μ of item offsets, None where these stay at b⁰;
     user_offsets: μ of user offsets, None for none. by_counts: λ and μ count once a rating of the user or item, λ_u
-    = λ n_u, instead of once. means: items are pulled to their own means.
+    = λ n_u, instead of once. means: items are pulled to their own means. unrated: the weight of the pairs without a
+    rating; b⁰ is then 0, the value of such a pair.
     """
 
     popularity: float | None
@@ -78,6 +84,7 @@ class Penalties:
     user_offsets: float | None
     by_counts: bool = False
     means: bool = False
+    unrated: float = 0.0
 
     @property
     def sees_levels(self) -> bool:
@@ -118,6 +125,7 @@ class Penalties:
             item_scale=items,
             of_offsets=none if self.offsets is None else self.offsets * items,
             of_user_offsets=none if self.user_offsets is None else self.user_offsets * users,
+            unrated=self.unrated,
         )
 
 
@@ -134,7 +142,7 @@ class Start:
 def start_of(blocks: Any, count: int) -> Start:
     """Of so many factors; Ψ is the dual state of the best offsets, in units of the users' and items' scales."""
     problem, alone = blocks.problem, blocks.offsets_only()
-    table = scaled(problem.rated.table(alone.slopes), problem.user_scale, problem.item_scale)
+    table = scaled_slopes(problem, alone, problem.user_scale, problem.item_scale)
     left, size, right = top_pairs(table, max(count, 1))
     root = np.sqrt(size[:count])
     users = -left[:, :count] * (root / np.sqrt(problem.user_scale)[:, None])
@@ -174,8 +182,14 @@ def rated_only(bounds: Ints, values: Floats, scores: Floats, measure: Any) -> Fl
 
 
 STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)  # ρ from which one is chosen; 1 leaves offsets alone
+WEAKER = (0.18, 0.13, 0.09)  # more of them, where all pairs count
+JUDGED = 2000  # users whose lists of all items are judged
 FOLDS = 5
-USUAL = {"levels": 0.65, "orders": 0.75}  # usual ρ of losses that see levels, and of losses of orders
+USUAL = {
+    "levels": 0.65,
+    "orders": 0.75,
+    "all": 0.5,
+}  # of losses of levels, of orders, of all pairs (not tried: the best)
 SURE = 2.0  # standard errors over users from which on one strength counts as worse than another
 
 
@@ -193,53 +207,64 @@ class RegularizationChoice(CompactReprMixin):
 
 def choose_strength(
     rated: EncodedRatings, build: Callable[[EncodedRatings], Any], factors: int, measure: Any, settings: Alternation,
-    ends: float = math.inf, usual: float = USUAL["orders"], unit: float = 1.0,
+    ends: float = math.inf, usual: float = USUAL["orders"], unit: float = 1.0, among_all: bool = False,
 ) -> RegularizationChoice:  # fmt: skip
     """build: from ratings to blocks, or DataError for ratings without information. ends: the `perf_counter` at which
-    no further strength is tried. unit: of the ratings that the measure judges.
+    no further strength is tried. unit: of the ratings that the measure judges. among_all: judge the order of all items
+    without a training rating, of up to `JUDGED` users in one fold each, as `evaluate_ratings` does.
 
     Few ratings separate near strengths by chance only. So `usual` is taken unless it lies below the best by `SURE`
     standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
     that lies so."""
     began, fold, parts = perf_counter(), folds_of(rated), []
+    judged_in = np.where(rated.user_of() < JUDGED, rated.user_of() % FOLDS, -1)  # so each user is judged once
     for number in range(FOLDS):
-        train, left = rated.select(fold != number), rated.select(fold == number)
+        train, held = rated.select(fold != number), fold == number
+        left = rated.select(held & (judged_in == number) if among_all else held)
         if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
                 blocks = build(train)
-                parts.append(_Fold(blocks, start_of(blocks, factors), left))
+                parts.append(_Fold(blocks, start_of(blocks, factors), train, left))
     values: list[Floats] = []
-    for strength in STRENGTHS:
-        scores = np.full(rated.n_ratings, np.nan)
+    strengths = (*STRENGTHS, *WEAKER) if among_all else STRENGTHS
+    for strength in strengths:
+        scores, lists = np.full(rated.n_ratings, np.nan), []
         for part in parts:
             if perf_counter() >= ends and strength < 1.0:
                 break
-            scores[part.left.given] = part.scores(strength, settings, ends)
+            found = part.factors(strength, settings, ends)
+            if among_all:
+                lists.append(part.among_all(found, measure, unit))
+            else:
+                scores[part.left.given] = found.scores(part.left.bounds, part.left.columns)
         else:
-            informative = ~np.isnan(scores)
-            some = rated if informative.all() else rated.select(informative)
-            judged = scores if informative.all() else scores[some.given]
-            values.append(rated_only(some.bounds, some.values / unit, judged, measure))
+            if not among_all:
+                informative = ~np.isnan(scores)
+                some = rated if informative.all() else rated.select(informative)
+                judged = scores if informative.all() else scores[some.given]
+                lists = [rated_only(some.bounds, some.values / unit, judged, measure)]
+            values.append(np.concatenate(lists))
             if not _is_lower(values):
                 continue
         break
-    chosen = _choose(np.array(values), STRENGTHS, usual)
+    chosen = _choose(np.array(values), strengths, usual)
     return replace(chosen, seconds=perf_counter() - began, cut=perf_counter() >= ends)
 
 
 @dataclass
 class _Fold:
-    """Blocks of the ratings of other folds that the loss sees, where they start, the ratings left out, and the factors
-    last found."""
+    """Blocks of the ratings of other folds that the loss sees, where they start, these ratings, the ratings left out,
+    and the factors last found."""
 
     blocks: Any
     start: Start
+    train: EncodedRatings
     left: EncodedRatings
     warm: Factors | None = None
 
-    def scores(self, strength: float, settings: Alternation, ends: float) -> Floats:
-        """Of the ratings left out, without offsets of users: these differ from fold to fold. Users that the loss did
-        not see have the offsets of items alone."""
+    def factors(self, strength: float, settings: Alternation, ends: float) -> Factors:
+        """Of all users, without offsets of users: these differ from fold to fold. Users that the loss did not see have
+        the offsets of items alone."""
         lam, factors = strength * self.start.lam_max, self.start.alone
         if strength < 1.0 and lam > 0.0:
             if ends < math.inf:
@@ -251,8 +276,14 @@ class _Fold:
             factors = self.warm = done.best.factors
         users = np.zeros((self.left.n_users, factors.dimensions))
         users[self.blocks.problem.rated.users] = factors.users
-        factors = replace(factors, users=users, user_offsets=np.zeros(len(users)))
-        return factors.scores(self.left.bounds, self.left.columns)
+        return replace(factors, users=users, user_offsets=np.zeros(len(users)))
+
+    def among_all(self, factors: Factors, measure: Any, unit: float) -> Floats:
+        """The measure of each user with ratings left out."""
+        ids = np.arange(self.left.n_users), np.arange(self.left.n_items)
+        train, left = (Ratings(*ids, one.bounds, one.columns, one.values / unit, {}) for one in (self.train, self.left))
+        scorer = SimpleNamespace(predict=lambda pairs: factors.scores(pairs.bounds, pairs.columns))
+        return evaluate_ratings(Split(train, left, ""), scorer, measure, "all").values
 
 
 def _is_lower(values: list[Floats]) -> bool:

@@ -264,15 +264,31 @@ def scaled(table: Any, rows: Floats, columns: Floats) -> Any:
     return found
 
 
+def scaled_slopes(problem: Any, now: Any, rows: Floats, columns: Floats) -> Any:
+    """The dual state Ψ of a `ModelState`, scaled like that: a table, or the operator S + α XYᵀ."""
+    from scipy.sparse.linalg import aslinearoperator
+
+    table = scaled(problem.rated.table(now.slopes), rows, columns)
+    if not problem.unrated:
+        return table
+    left, right = now.factors.sides()
+    left, right = problem.unrated * left / np.sqrt(rows)[:, None], right / np.sqrt(columns)[:, None]
+    return aslinearoperator(table) + aslinearoperator(left) @ aslinearoperator(right.T)
+
+
 def top_pairs(table: Any, count: int) -> tuple[Floats, Floats, Floats]:
-    """Left (n, count), values (count,) falling, right (m, count) of the largest singular values of a CSR table. Values
-    are iterative estimates from below. There are as many pairs as the smaller side has; the rest is 0."""
+    """Left (n, count), values (count,) falling, right (m, count) of the largest singular values of a CSR table or a
+    linear operator. Values are iterative estimates from below. There are as many pairs as the smaller side has; the
+    rest is 0."""
     n, m = table.shape
     left, values, right = np.zeros((n, count)), np.zeros(count), np.zeros((m, count))
     k = min(count, n, m)
-    if not k or not np.any(table.data):
+    small = min(n, m) <= max(SMALL, 3 * count)
+    if small and not hasattr(table, "data"):
+        table = csr_array(table @ np.eye(m))
+    if not k or (hasattr(table, "data") and not np.any(table.data)):
         return left, values, right
-    if min(n, m) <= max(SMALL, 3 * count):
+    if small:
         first, size, second = _dense_svd(table, k)
     else:
         from scipy.sparse.linalg import LinearOperator, svds

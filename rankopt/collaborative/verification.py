@@ -17,7 +17,7 @@ So an error in the computation of the bound, or in its rounding analysis, would 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import fsum, inf, nextafter, sqrt
 from typing import Any, NamedTuple
@@ -137,6 +137,26 @@ def verify_factors(
         if not claimed.bound <= global_bound + ALLOWED * scale:
             wrong.append(f"the whole is bounded by {global_bound:.8g}, not {claimed.bound:.8g}")
     return VerifiedFactors(primal, users, items, global_bound, checked, worst, tuple(wrong), int(seen.sum()), too_long)
+
+
+def all_pairs(
+    claim: VerifiedClaim, ratings: Ratings, weights: Floats | None, unrated: float
+) -> tuple[VerifiedClaim, Ratings, Floats | None]:
+    """The same of all pairs of users with ratings and items, where those without a rating are ratings of 0 of this
+    weight; unchanged if it is 0. The slopes of a dual state are then S + α F; claimed are S, of the ratings, and F."""
+    if not unrated:
+        return claim, ratings, weights
+    sizes, m = np.diff(ratings.bounds), ratings.n_items
+    users = np.repeat(np.flatnonzero(sizes).astype(np.int32), m)
+    items = np.tile(np.arange(m, dtype=np.int32), np.count_nonzero(sizes))
+    rank = np.cumsum(sizes > 0) - 1
+    at = rank[ratings.user_of()] * m + ratings.columns
+    values, weight = np.zeros(users.size), np.full(users.size, unrated)
+    values[at], weight[at] = ratings.values, 1.0 if weights is None else weights
+    full = Ratings.from_indices(ratings.users, users, ratings.items, items, values)
+    slopes = unrated * _scores(claim.factors, full)
+    duals = [(slopes + np.bincount(at, own, slopes.size), heights) for own, heights in claim.duals]
+    return replace(claim, duals=duals), full, weight
 
 
 def planes_above(

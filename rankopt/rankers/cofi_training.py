@@ -79,6 +79,7 @@ RULES: Rules = {
     **RUN, "tol": (NOT_NEGATIVE, None), "reg": (STRENGTH, "auto"), "lam": (STRENGTH, None), "factors": (COUNT, "free"),
     "bias_reg": (STRENGTH, None), "popularity_prior": (Interval(0, 1 / LEAST, "both"), None), "patience": (COUNT,),
     "item_prior": ("auto", *PRIORS), "init": STARTS, "item_bias": (bool,), "weight_by_count": (bool,),
+    "unrated_weight": (Interval(0, 1),),
     "compute_bound": (bool,),
 }  # fmt: skip
 """What the options of a `CofiRanker` may be."""
@@ -122,7 +123,13 @@ class CofiSettings:
             user_offsets=(RATINGS if own is None else float(own)) if self.loss.sees_levels else None,
             by_counts=bool(params["weight_by_count"]),
             means=prior == "means" and bool(params["item_bias"]),
+            unrated=float(params["unrated_weight"]),
         )
+
+    def seen(self, rated: EncodedRatings) -> EncodedRatings:
+        """The ratings of users that the loss can learn from."""
+        rated = self.loss.seen(rated)
+        return rated.select_users(np.diff(rated.bounds) > 0) if self.params["unrated_weight"] else rated
 
     def lam(self, chosen: RegularizationChoice | None) -> float:
         """λ, or as a part of λ_max."""
@@ -141,12 +148,13 @@ class CofiSettings:
         check_judges(measure, rated.bounds, rated.values / unit)
 
         def build(some: EncodedRatings) -> Any:
-            return penalties.blocks(self.loss, self.loss.seen(some), engine)[0]  # a part of a user may have no order
+            return penalties.blocks(self.loss, self.seen(some), engine)[0]  # a part of a user may have no order
 
         settings = Alternation(max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(self._max_iter, TRIAL_ROUNDS))
         ends = math.inf if limit is None else perf_counter() + 0.5 * limit
-        usual = USUAL["levels" if self.loss.sees_levels else "orders"]
-        found = choose_strength(rated, build, width, measure, settings, ends, usual, unit)
+        usual = USUAL["all" if penalties.unrated else "levels" if self.loss.sees_levels else "orders"]
+        among_all = penalties.unrated > 0
+        found = choose_strength(rated, build, width, measure, settings, ends, usual, unit, among_all)
         if found.cut:
             tried = ", ".join(f"{one:g}" for one in found.tried)
             warnings.warn(
@@ -178,7 +186,13 @@ def train(
     with workers_of(params["engine"], params["n_jobs"]) as engine, training_run(ranker) as run:
         checkpoint = run.checkpoint
         counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
-        rated = loss.seen(EncodedRatings.from_ratings(ratings, weights)).of_rated_items()
+        rated = settings.seen(EncodedRatings.from_ratings(ratings, weights))
+        if (least := rated.weights.min(initial=1.0)) <= params["unrated_weight"]:
+            raise OptionError(
+                f"unrated_weight = {params['unrated_weight']:g} must be less than the weights of the ratings, the "
+                f"least of which is {least:g}; lower it, or raise them"
+            )
+        rated = rated if params["unrated_weight"] else rated.of_rated_items()
         loss.check_parts(rated)
         identity = {}
         if checkpoint is not None:
