@@ -186,7 +186,7 @@ class SparseMAP(Layer):
         return np.asarray((y**2).sum(axis=1) / 2.0)
 
 
-REST = 1e-12  # weights of this size, or less, are rounding
+REST = 1e-12  # weights and singular values of this size, or less, are rounding
 
 
 def _nearest(vertices: Floats, weights: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -195,19 +195,21 @@ def _nearest(vertices: Floats, weights: Floats, target: Floats) -> tuple[Floats,
     while True:
         rest = np.linalg.lstsq((vertices[1:] - vertices[0]).T, target - vertices[0], rcond=None)[0]
         nearest = np.append(1.0 - rest.sum(), rest)
-        out = nearest <= REST
-        if out.any():  # go as far as all weights remain nonnegative
+        out = np.flatnonzero(nearest <= REST)
+        if out.size:  # go as far as all weights remain nonnegative
             ratio = weights[out] / np.maximum(weights[out] - nearest[out], REST)
             nearest = weights + min(1.0, float(ratio.min())) * (nearest - weights)
+            nearest[out[ratio.argmin()]] = 0.0
         keep = nearest > REST
         vertices, weights = vertices[keep], nearest[keep] / nearest[keep].sum()
-        if not out.any():
+        if not out.size:
             return vertices, weights
 
 
 def _project(vertices: Floats, grad: Floats) -> Floats:
     """The projection of a gradient onto the directions of the hull of these vertices."""
-    basis = np.linalg.qr((vertices[1:] - vertices[0]).T)[0]
+    basis, sizes, _ = np.linalg.svd((vertices[1:] - vertices[0]).T, full_matrices=False)
+    basis = basis[:, sizes > REST * sizes.max(initial=1.0)]
     return np.asarray(basis @ (basis.T @ grad))
 
 
