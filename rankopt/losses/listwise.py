@@ -17,11 +17,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Shorts
-from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, GradientAt, LossValue
 from rankopt.losses.segment_ops import alike, shared, sorted_rows
 from rankopt.losses.smooth import positional
 from rankopt.measures.tied_ranking import query_of_row, running, totals
+from rankopt.options import POSITIVE, check
 
 MEASURE = positional("nDCG")
 OneQuery = Callable[
@@ -99,8 +99,7 @@ class GainLoss:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.temperature, int | float) and 0 < self.temperature < np.inf):
-            raise OptionError(f"temperature must be a finite number above 0; got {self.temperature!r:.80}.")
+        check("temperature", self.temperature, (POSITIVE,))
 
     @cached_property
     def gain(self) -> Floats:

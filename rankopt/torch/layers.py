@@ -8,7 +8,7 @@ weights: call them in a loop, or from the `forward` of a module.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,8 @@ from formulations.arrays import Floats
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.segment_ops import mean_of_runs, sorted_rows
-from rankopt.torch.losses import Pullback, check_reduction, check_tensor, differentiable, numbers
+from rankopt.options import NOT_NEGATIVE, POSITIVE, Interval, check, seed_from
+from rankopt.torch.losses import REDUCTIONS, Pullback, check_tensor, differentiable, numbers
 
 OUTSIDE = "has no second derivative because its gradient is computed outside PyTorch"
 
@@ -51,28 +52,23 @@ class RankingArgmax:
         return np.where(flat == -np.inf, 0.0, y).reshape(given.shape)
 
 
-def get_oracle(argmax: Any, solver: Any) -> tuple[Callable[[Floats], Any], float]:
-    """The oracle, and the sign of the scores: -1 for a problem that minimizes. OptionError for what is none."""
-    if callable(argmax):
-        return argmax, 1.0
-    raise OptionError(f"argmax must be a function from scores (m, n) to vertices (m, n); got {argmax!r:.80}")
-
-
 @dataclass(eq=False)
 class Oracle:
-    """Base of what solves: argmax, an oracle or a problem; solver, of the problem, as in `formulations.solve`."""
+    """Base of what solves: argmax, a function from scores (m, n) to vertices (m, n) that maximize."""
 
     argmax: Any
-    solver: Any = field(default="auto", kw_only=True)
+
+    sign: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        self._oracle, self.sign = get_oracle(self.argmax, self.solver)
+        if not callable(self.argmax):
+            raise OptionError(f"argmax must be a function from scores (m, n) to vertices; got {self.argmax!r:.80}")
 
     def solve(self, scores: Floats) -> Floats:
         """(m, n) a vertex for each row of scores."""
         if not (scores < np.inf).all():
             raise DataError("the scores of a layer must be numbers below inf; got inf or nan. Check the network.")
-        found = np.asarray(self._oracle(scores), dtype=np.float64)
+        found = np.asarray(self.argmax(scores), dtype=np.float64)
         if found.shape != scores.shape or not np.isfinite(found).all():
             raise DataError(
                 f"argmax must return one finite vertex for each row, of shape {scores.shape}; got shape {found.shape}"
@@ -110,11 +106,10 @@ class PerturbedArgmax(Layer):
 
     Parameters
     ----------
-    argmax : oracle, or problem of `formulations` (see the module).
+    argmax : an oracle, a function from scores (m, n) to vertices (m, n) that maximizes.
     epsilon : ε > 0, in units of the scores. samples : at least 2; each is one call of the oracle for each row.
     perturbation : "additive"; or "multiplicative", θ exp(εZ - ε²/2): costs keep their signs [Dalle et al. 2022].
-    random_state : a seed or a NumPy generator. Each call draws new noise.
-    solver : of a problem, as in `formulations.solve`.
+    random_state : a seed or a NumPy generator; None is 0. Each call draws new noise.
     """
 
     epsilon: float = 1.0
@@ -124,13 +119,10 @@ class PerturbedArgmax(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.epsilon > 0 and self.samples >= 2):
-            raise OptionError(
-                f"epsilon must be above 0, and samples 2 or more; got {self.epsilon!r} and {self.samples!r}"
-            )
-        if self.perturbation not in ("additive", "multiplicative"):
-            raise OptionError(f"perturbation must be 'additive' or 'multiplicative'; got {self.perturbation!r}")
-        self._noise = np.random.default_rng(self.random_state)
+        check("epsilon", self.epsilon, (POSITIVE,))
+        check("samples", self.samples, (Interval(2, integer=True),))
+        check("perturbation", self.perturbation, ("additive", "multiplicative"))
+        self._noise = np.random.default_rng(seed_from(self.random_state))
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Pullback, Floats, Floats]:
         noise, scale = self._noise.standard_normal((self.samples, *theta.shape)), self.epsilon
@@ -154,10 +146,14 @@ class SparseMAP(Layer):
     vertices [Niculae et al. 2018].
 
     It is found by Wolfe's algorithm (fully corrective Frank-Wolfe) to a gap of `tol` times 1 + ‖θ‖². The Jacobian is
-    the projection onto the directions of the active vertices. Parameters: argmax and solver, as in `PerturbedArgmax`.
+    the projection onto the directions of the active vertices. argmax: as in `PerturbedArgmax`.
     """
 
     tol: float = 1e-12
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check("tol", self.tol, (NOT_NEGATIVE,))
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Pullback, Floats, Floats]:
         padding, y = theta == -np.inf, self.solve(theta)
@@ -252,7 +248,7 @@ class FenchelYoungLoss(_DecisionLoss):
     def __post_init__(self) -> None:
         if not isinstance(self.layer, Layer):
             raise OptionError(f"layer must be PerturbedArgmax(...) or SparseMAP(...); got {self.layer!r:.80}")
-        check_reduction(self.reduction)
+        check("reduction", self.reduction, REDUCTIONS)
 
     def __call__(self, theta: Any, decisions: Any) -> Any:
         """The loss, a tensor."""
@@ -273,22 +269,18 @@ class SPOPlusLoss(_DecisionLoss, Oracle):
 
     Parameters
     ----------
-    argmax : as in `PerturbedArgmax`. Costs are profits with an oracle, and with a problem that maximizes.
+    argmax : as in `PerturbedArgmax`. Costs are then profits: negate those of a minimization.
     bound : "convex", SPO+; or "nonconvex", 2ĉᵀy(ĉ) in place of 2ĉᵀy*, with y(ĉ) the decision under ĉ: tighter.
     reduction : "mean" over the rows, "sum" or "none".
-    solver : of a problem, as in `formulations.solve`.
     """
 
     bound: str = "convex"
     reduction: str = "mean"
 
-    bounds: ClassVar[tuple[str, ...]] = ("convex", "nonconvex")
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_reduction(self.reduction)
-        if self.bound not in self.bounds:
-            raise OptionError(f"bound must be 'convex' or 'nonconvex'; got {self.bound!r}")
+        check("bound", self.bound, ("convex", "nonconvex"))
+        check("reduction", self.reduction, REDUCTIONS)
 
     def __call__(self, predicted: Any, costs: Any, decisions: Any = None) -> Any:
         """The loss of predicted costs (..., n), a tensor. decisions: y*, if known, which saves one solution a row."""
@@ -297,7 +289,7 @@ class SPOPlusLoss(_DecisionLoss, Oracle):
         best = self.solve(profit) if decisions is None else _matching("decisions", decisions, predicted)
 
         def compute(given: Floats) -> tuple[Floats, Floats]:
-            margin = np.where(given == -np.inf, -np.inf, given - profit)
+            margin = given - np.where(given == -np.inf, 0.0, profit)
             y, target = self.solve(margin), best if self.bound == "convex" else self.solve(given)
             return inner(margin, y) + inner(profit, best) - inner(given, target), y - target
 

@@ -16,6 +16,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses import get_loss, make_loss
 from rankopt.losses.score_loss import ScoreLoss
 from rankopt.measures.tied_ranking import query_of_row
+from rankopt.options import check
 
 # (PyTorch is optional: its classes are `Any` to a type checker)
 
@@ -92,13 +93,6 @@ def _functions() -> Any:
 
 
 REDUCTIONS = ("mean", "sum", "none")
-
-
-def check_reduction(reduction: Any) -> None:
-    """OptionError unless it is one of `REDUCTIONS`."""
-    if reduction not in REDUCTIONS:
-        known = ", ".join(map(repr, REDUCTIONS))
-        raise OptionError(f"reduction = {reduction!r} is unknown; it is one of {known}")
 
 
 class QueryLoss:
@@ -208,7 +202,7 @@ class MarginLoss(QueryLoss):
 
     def __post_init__(self) -> None:
         self._loss()
-        check_reduction(self.reduction)
+        check("reduction", self.reduction, REDUCTIONS)
 
     def _bind(self, grades: Floats, offsets: Any) -> Any:
         return self._loss().bind(grades, offsets=offsets)
@@ -233,7 +227,7 @@ class RankingLoss(QueryLoss):
 
     def __post_init__(self) -> None:
         get_loss(self.loss)
-        check_reduction(self.reduction)
+        check("reduction", self.reduction, REDUCTIONS)
 
     def _bind(self, grades: Floats, offsets: Any) -> Any:
         graded = ScoreLoss("nDCG").bind(grades, offsets=offsets)

@@ -171,5 +171,5 @@ def test_losses_without_planes_are_refused_by_the_linear_ranker(name):
     with pytest.raises(OptionError, match=r"no cutting planes.*RankingLoss"):
         LossRanker(name).fit(X, y, qid=qid)
     for temperature in (0.0, -1.0, np.inf, "warm"):
-        with pytest.raises(OptionError, match="temperature must be a finite number above 0"):
+        with pytest.raises(OptionError, match="temperature must be a number > 0"):
             get_loss(name)(np.array([0.0, 1.0]), np.array([0, 2]), temperature=temperature)

@@ -208,6 +208,7 @@ def test_padding_has_no_weight_and_no_gradient(torch, layer):
     grades = np.where(mask, [[1.0, 0.0, 0.0], [2.0, 0.0, 1.0]], -np.inf)
     y = layer(theta)
     loss = FenchelYoungLoss(layer)(theta, RankingArgmax()(grades)) + (y * torch.tensor([1.0, 2.0, 3.0])).sum()
+    loss = loss + sum(SPOPlusLoss(RankingArgmax(), bound=bound)(theta, grades) for bound in ("convex", "nonconvex"))
     loss.backward()
     assert y.dtype == scores.dtype
     assert y[0, 2] == scores.grad[0, 2] == 0.0
