@@ -53,6 +53,11 @@ LOSSES = {
     "preferences": "rankopt.losses.preferences:PreferenceHinge",
     "smooth": "rankopt.losses.smooth:SmoothedRegret",
     "squared": "rankopt.losses.loss:SquaredError",
+    "listnet": "rankopt.losses.listwise:ListNet",
+    "listmle": "rankopt.losses.listwise:ListMLE",
+    "lambdaloss": "rankopt.losses.listwise:LambdaLoss",
+    "approx-ndcg": "rankopt.losses.listwise:ApproxNDCG",
+    "neural-ndcg": "rankopt.losses.listwise:NeuralNDCG",
 }
 
 PARTS = {

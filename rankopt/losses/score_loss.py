@@ -23,7 +23,7 @@ from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.validation import codes_of_ids, column, grouped
 from rankopt.errors import DataError
-from rankopt.losses.loss import Loss
+from rankopt.losses.loss import Loss, protocol_of
 from rankopt.losses.margin import Bound
 from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.oracle_positional import orderable
@@ -132,9 +132,15 @@ class GradedLoss:
         given = self._scores(scores)
         value, bound, slope = np.zeros(len(self)), np.zeros(len(self)), np.zeros(given.size)
         if self.loss is not None:
-            found = self.loss.at(given[self.selected])
-            value[self.counted], bound[self.counted] = found.value, found.bound
-            slope[self.selected] = found.assigned - found.reference
+            loss: Any = self.loss
+            own = given[self.selected]
+            if protocol_of(loss) == "gradient":
+                smooth = loss.gradient(own)
+                found = smooth.value, smooth.value, smooth.slope
+            else:
+                plane = loss.at(own)
+                found = plane.value, plane.bound, plane.assigned - plane.reference
+            value[self.counted], bound[self.counted], slope[self.selected] = found
         return AtScores(value, bound, slope, self.counted)
 
     def regret(self, scores: ArrayLike) -> Floats:

@@ -245,7 +245,7 @@ def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, .
         if protocol_of(loss) == "gradient":
             raise OptionError(
                 f"loss = {name!r} is not convex and has a gradient but no cutting planes, which LossRanker "
-                "needs; use SmoothRanker, or a loss with planes"
+                "needs; use SmoothRanker, a network with rankopt.torch.RankingLoss, or a loss with planes"
             )
         if not hasattr(loss, "majorant"):
             raise OptionError(f"loss = {name!r} made a {type(loss).__name__}, which is no Loss; see check_loss")

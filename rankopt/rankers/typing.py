@@ -35,7 +35,10 @@ SlotStartName = Literal["zeros", "regression"]
 DirectStartName = Literal["smooth", "ridge", "zeros"]
 SmoothStartName = Literal["ridge", "ranksvm", "regression"]
 ReferenceName = Literal["average", "first", "ideal", "hardest"]
-LossName = Literal["pairwise", "ordinal", "preferences", "smooth", "squared"]
+LossName = Literal[
+    "pairwise", "ordinal", "preferences", "smooth", "squared",
+    "listnet", "listmle", "lambdaloss", "approx-ndcg", "neural-ndcg",
+]  # fmt: skip
 StrengthName = Literal["scale", "auto"]
 
 AnyMeasure: TypeAlias = "str | Measure"

@@ -119,7 +119,7 @@ def test_it_is_saved_by_the_name_of_its_loss(tmp_path):
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        ("listnet", "known are pairwise"),
+        ("lambdarank", "known are pairwise"),
         (3, "is no factory"),
         (lambda *_: None, "is no Loss"),
         ("smooth", "SmoothRanker"),

@@ -1,0 +1,226 @@
+"""Listwise losses of networks by name: each is a function of the scores of a query, with its gradient.
+
+`ListNet` and `ListMLE` are convex: `LossRanker` trains them to a global certificate. `LambdaLoss`, `ApproxNDCG` and
+`NeuralNDCG` are not: they have a gradient but no planes, and `rankopt.torch.RankingLoss` trains networks with them.
+Gains and discounts are those of nDCG: b_j = (2^y_j - 1) / maxDCG and a_i = 1 / log2(i + 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from time import perf_counter
+from typing import ClassVar, Self
+
+import numpy as np
+
+from formulations.arrays import Floats, Ints, Shorts
+from rankopt.losses.loss import ConvexLoss, GradientAt, LossValue
+from rankopt.losses.segment_ops import alike, shared, sorted_rows
+from rankopt.losses.smooth import positional
+from rankopt.measures.tied_ranking import query_of_row, running, totals
+from rankopt.options import POSITIVE, check
+
+MEASURE = positional("nDCG")
+OneQuery = Callable[
+    [Floats, Floats, float], tuple[float, Floats]
+]  # scores and gains (n,), T, to the loss and its gradient
+SINKHORN = 30  # scalings of rows and columns in NeuralNDCG
+
+
+@dataclass(frozen=True, eq=False)
+class ListNet(ConvexLoss):
+    """loss_q(s) = -Σ_j p_j log softmax(s)_j, with p the softmax of the grades: the cross entropy of the first position
+    [Cao et al. 2007].
+
+    relevance: (N,) grades. offsets: (m + 1,). Convex; at least the entropy of p.
+    """
+
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
+        """Values and tangents at `scores`, (N,)."""
+        began, query = perf_counter(), query_of_row(self.offsets)
+        away = _log_sum_exp(scores, self.offsets)[query] - scores
+        target = np.exp(self.relevance - _log_sum_exp(self.relevance, self.offsets)[query])
+        return _tangent(totals(target * away, self.offsets), np.exp(-away) - target, scores, self.offsets, began)
+
+
+@dataclass(frozen=True, eq=False)
+class ListMLE(ConvexLoss):
+    """loss_q(s) = Σ_j [log Σ_{i: y_i <= y_j} exp(s_i) - s_j] over the documents j above the lowest grade of query q:
+    without ties, -log of the Plackett-Luce probability of the order by grade [Xia et al. 2008].
+
+    relevance: (N,) grades. offsets: (m + 1,). Documents of one grade each compete with all of this grade or lower
+    (Breslow 1974), so that the loss is at least -log of the probability of all orders by grade together. Convex.
+    """
+
+    @cached_property
+    def groups(self) -> tuple[Ints, Ints, Ints]:
+        """(N,) each: the rows by rising grade in their query, and for each of these the first and the last of its
+        grade."""
+        query, level = query_of_row(self.offsets), alike(self.offsets, self.relevance)
+        rows = sorted_rows(query, -level)
+        starts = np.flatnonzero(np.diff(level[rows], prepend=-1) | np.diff(query[rows], prepend=-1))
+        sizes = np.diff(np.append(starts, rows.size))
+        return rows, np.repeat(starts, sizes), np.repeat(starts + sizes - 1, sizes)
+
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
+        """Values and tangents at `scores`, (N,)."""
+        began, (rows, first, last), offsets = perf_counter(), self.groups, self.offsets
+        above, own = first > np.repeat(offsets[:-1], np.diff(offsets)), scores[rows]
+        total = running(np.logaddexp, own, offsets)[last]
+        backward = running(np.logaddexp, np.where(above, -total, -np.inf)[::-1], offsets[-1] - offsets[::-1])
+        slope = np.empty(scores.size)
+        slope[rows] = np.exp(own + backward[::-1][first]) - above
+        return _tangent(totals(np.where(above, total - own, 0.0), offsets), slope, scores, offsets, began)
+
+
+def _log_sum_exp(values: Floats, offsets: Ints) -> Floats:
+    """(m,) log Σ_j exp(values_j) of each query."""
+    starts, sizes = offsets[:-1], np.diff(offsets)
+    top = np.maximum.reduceat(values, starts)
+    return np.asarray(top + np.log(np.add.reduceat(np.exp(values - np.repeat(top, sizes)), starts)))
+
+
+def _tangent(value: Floats, slope: Floats, scores: Floats, offsets: Ints, began: float) -> LossValue:
+    """The value and the tangent plane of a smooth convex loss."""
+    height = value - totals(slope * scores, offsets)
+    return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
+
+
+@dataclass(frozen=True, eq=False)
+class GainLoss:
+    """Base of losses of the gains of a measure, with a gradient. temperature: T > 0, in units of the scores;
+    OptionError for another."""
+
+    relevance: Floats
+    offsets: Ints
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        check("temperature", self.temperature, (POSITIVE,))
+
+    @cached_property
+    def gain(self) -> Floats:
+        """(N,) b."""
+        return MEASURE.gain(self.relevance, self.offsets)
+
+    @cached_property
+    def kind(self) -> Shorts:
+        """(N,) the grade of each document as 0, 1, 2, ... within its query."""
+        return alike(self.offsets, self.relevance)
+
+    def by_query(self, function: OneQuery, scores: Floats, sigma: float | None) -> GradientAt:
+        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default that of the loss. Documents of
+        equal score and grade share their slope."""
+        value, slope = np.empty(self.offsets.size - 1), np.empty(scores.size)
+        width = self.temperature if sigma is None else sigma
+        for q, (low, high) in enumerate(pairwise(self.offsets.tolist())):
+            value[q], slope[low:high] = function(scores[low:high], self.gain[low:high], width)
+        return GradientAt(value, shared(slope, scores, self.kind, self.offsets))
+
+    def select_queries(self, first: int, last: int) -> Self:
+        low, high = self.offsets[first], self.offsets[last]
+        return replace(self, relevance=self.relevance[low:high], offsets=self.offsets[first : last + 1] - low)
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaLoss(GainLoss):
+    """loss_q(s) = Σ_{i, j: y_i > y_j} δ_ij |b_i - b_j| log2(1 + exp((s_j - s_i)/T)), nDCG-Loss2 [Wang et al.
+    2018], with δ_ij = a_d - a_{d+1} for documents that are d positions apart in the ranking by score.
+
+    relevance: (N,) grades. offsets: (m + 1,). temperature: T. The weights are constants between exchanges of documents,
+    where the loss jumps. Of documents of equal score the lower grade comes first.
+    """
+
+    protocol: ClassVar[str] = "gradient"
+
+    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
+        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T."""
+        return self.by_query(_lambda_loss, scores, sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class ApproxNDCG(GainLoss):
+    """loss_q(s) = 1 - Σ_j b_j / log2(1 + π_j), with the position π_j = 1 + Σ_{i ≠ j} 1 / (1 + exp((s_j - s_i)/T)) of
+    document j as T falls to 0 [Qin, Liu and Li 2010].
+
+    relevance: (N,) grades. offsets: (m + 1,). temperature: T.
+    """
+
+    temperature: float = 0.1
+
+    protocol: ClassVar[str] = "gradient"
+
+    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
+        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T."""
+        return self.by_query(_approx_ndcg, scores, sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralNDCG(GainLoss):
+    """loss_q(s) = 1 - aᵀ S b, with S the permutation matrix of the ranking by score as T falls to 0 [Pobrotyn and
+    Bialobrzeski 2021].
+
+    S is NeuralSort's matrix, softmax over j of ((n + 1 - 2i) s_j - Σ_k |s_j - s_k|) / T in row i [Grover et al. 2019],
+    after 30 Sinkhorn scalings of its columns and rows. relevance: (N,) grades. offsets: (m + 1,). temperature: T. A
+    query of n documents costs O(n²) a scaling.
+    """
+
+    protocol: ClassVar[str] = "gradient"
+
+    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
+        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T."""
+        return self.by_query(_neural_ndcg, scores, sigma)
+
+
+def _lambda_loss(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
+    """`LambdaLoss` of one query of n documents, and its gradient (n,)."""
+    n, position = scores.size, np.empty(scores.size, dtype=np.int64)
+    position[np.lexsort((gain, -scores))] = np.arange(n)
+    discount = MEASURE.discount(n + 1)
+    step = np.append(0.0, -np.diff(discount))[np.abs(position[:, None] - position)]
+    weight = step * np.maximum(gain[:, None] - gain, 0.0) / np.log(2.0)
+    apart = (scores - scores[:, None]) / temperature
+    value = float((weight * np.logaddexp(0.0, apart)).sum())
+    pull = weight * _sigmoid(apart) / temperature
+    return value, pull.sum(axis=0) - pull.sum(axis=1)
+
+
+def _approx_ndcg(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
+    """`ApproxNDCG` of one query of n documents, and its gradient (n,)."""
+    above = _sigmoid((scores - scores[:, None]) / temperature)
+    position = 0.5 + above.sum(axis=1)  # a document is half above itself
+    log = np.log1p(position)
+    fall = np.log(2.0) * gain / (log * log * (1.0 + position))
+    change = above * (1.0 - above) / temperature
+    return 1.0 - float(np.log(2.0) * gain @ (1.0 / log)), change @ fall - fall * change.sum(axis=1)
+
+
+def _neural_ndcg(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
+    """`NeuralNDCG` of one query of n documents, and its gradient (n,)."""
+    n, sign = scores.size, np.sign(scores[:, None] - scores)
+    factor, discount = (n - 1.0 - 2.0 * np.arange(n)) / temperature, MEASURE.discount(n)
+    spread = np.abs(scores[:, None] - scores).sum(axis=0) / temperature
+    logits = np.outer(factor, scores) - spread
+    soft = np.exp(logits - logits.max(axis=1, keepdims=True))
+    soft /= soft.sum(axis=1, keepdims=True)
+    rows, columns, scalings = np.ones((n, 1)), np.ones(n), []
+    for _ in range(SINKHORN):
+        for axis in (0, 1):
+            total = (rows * soft * columns).sum(axis=axis, keepdims=True)
+            rows, columns = (rows, columns / total[0]) if axis == 0 else (rows / total, columns)
+            scalings.append((rows, columns, total, axis))
+    value = 1.0 - float(discount @ (rows * soft * columns) @ gain)
+    back = -np.outer(discount, gain)  # the derivative by the matrix, before one operation after the other
+    for rows, columns, total, axis in reversed(scalings):
+        back = (back - (back * rows * soft * columns).sum(axis=axis, keepdims=True)) / total
+    back = soft * (back - (back * soft).sum(axis=1, keepdims=True))
+    pull = back.sum(axis=0) / temperature
+    return value, factor @ back - (sign * (pull[:, None] + pull)).sum(axis=1)
+
+
+def _sigmoid(x: Floats) -> Floats:
+    """1 / (1 + exp(-x)), without overflow."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
