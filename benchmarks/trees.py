@@ -2,15 +2,14 @@
 
 Every learner chooses inside the training queries of a split: for 4, 8, 16 leaves it is grown for 200 rounds on two
 thirds and judged after each round by nDCG@10 on the other third, three times. Leaves and round are taken where the mean
-of the three curves (each value the mean of nine neighbors) is best. Learning rate .1, 20 documents a leaf, .7 of the
-features a tree, one thread.
+of the three curves (each value the mean of nine neighbors) is best. Peers: learning rate .1, 20 documents a leaf, .7 of
+the features a tree; `BoostedRanker`: its defaults. One thread. The case `defaults` chooses rounds on validation queries.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from statistics import mean
 from time import process_time
 from typing import Any
 
@@ -27,7 +26,6 @@ from benchmarks.data import (
     folds,
     mq2008,
     ohsumed_fold,
-    set_names,
     splits,
 )
 from rankopt.boosting import boosting_objective
@@ -105,49 +103,6 @@ def choose_inside(learn: Callable[..., np.ndarray], split: Split, seed: int, rou
         candidates.append((smooth.max(), leaves, int(smooth.argmax()) + 1))
     _, leaves, best = max(candidates)
     return learn(split.train, split.test, False, leaves, best, seed)
-
-
-@case()
-def objective(run: Run) -> None:
-    """Noise, bound and weights of `boosting_objective` (development sets, no nesting).
-
-    Trees of 8 leaves on the training part; nDCG@10 of the test part at the best of every tenth round of the mean curve,
-    of one member (mean over three) and of their averaged scores."""
-    options = {
-        "default": {}, "score_noise=0": {"score_noise": 0.0}, "score_noise=0.3": {"score_noise": 0.3},
-        "tie-aware": {"bound": "tie-aware"}, 'position_weights="log"': {"position_weights": "log"},
-        "lambdarank": None, "rank_xendcg": None,
-    }  # fmt: skip
-    rounds, names = run.size(150, 20), set_names(run)
-
-    def curves(variant: str, split: Split, seed: int) -> list:
-        data, alone, total = lightgbm_data(split.train, free_raw_data=False, params={"verbosity": -1}), [], 0.0
-        for member in range(3):
-            drawn, own = 3 * seed + member, options[variant]
-            params = BOTH | QUIET | {"num_leaves": 8, "min_child_samples": 20, "seed": drawn}
-            params["objective"] = variant if own is None else boosting_objective("nDCG@10", seed=drawn, **own)
-            grown = lightgbm.train(params, data, rounds)
-            steps = [grown.predict(split.test.features, start_iteration=at, num_iteration=10)
-                     for at in range(0, rounds, 10)]  # fmt: skip
-            along = np.cumsum(steps, axis=0)
-            alone.append([ndcg(split.test, scores).mean() for scores in along])
-            total = total + along
-        return [np.mean(alone, axis=0).tolist(), [ndcg(split.test, scores).mean() for scores in total]]
-
-    row = table("", "", *names, "mean")
-    for variant in run.size(list(options), ["default", "lambdarank"]):
-        both = [
-            run.results.get(
-                lambda variant=variant, name=name: np.mean(
-                    [curves(variant, s, seed) for s in splits(name) for seed in range(run.seeds)], axis=0
-                ).tolist(),
-                "objective", variant, name, run.seeds,
-            )
-            for name in names
-        ]  # fmt: skip
-        for kind, at in (("one", 0), ("averaged", 1)):
-            best = [max(values[at]) for values in both]
-            row(variant, kind, *(f"{value:.4f}" for value in best), f"{mean(best):.4f}")
 
 
 def with_validation(name: str) -> list[tuple[Queries, Queries, Queries]]:
