@@ -33,7 +33,15 @@ from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_
 from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import document_id, read_pair
+from rankopt.rankers.inputs import (
+    document_id,
+    in_one,
+    query_weights,
+    read_evaluation,
+    read_pair,
+    read_queries,
+    warn_without_queries,
+)
 from rankopt.rankers.typing import (
     AnyBound,
     AnyMap,
@@ -281,10 +289,15 @@ class BoostedRanker(Ranker):
         """As `Ranker.fit`. init_model: a fitted BoostedRanker of the same features, `n_bags` and `normalize`, or the
         path of a saved one; its trees are continued by `n_estimators` more."""
         self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
-        return super().fit(
-            X, y, qid=qid, group=group, query_weight=query_weight, attributes=attributes, eval_set=eval_set,
-            eval_qid=eval_qid, eval_group=eval_group, eval_attributes=eval_attributes, eval_X=eval_X, eval_y=eval_y,
-        )  # fmt: skip
+        # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
+        weights = query_weights(queries, query_weight)
+        self.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
+        ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
+        self._fit(queries, weights, read_evaluation(self, queries, eval_set, **ways))
+        return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()
@@ -375,7 +388,8 @@ class BoostedRanker(Ranker):
         check_type("init_model", init, BoostedRanker, error=OptionError, cure="Pass a fitted one, or its file.")
         check_is_fitted(init)
         names = [getattr(one, "feature_names_in_", np.arange(one.n_features_in_)).tolist() for one in (init, self)]
-        if names[0] != names[1] or len(init.estimators_) != members or init.normalize != self.normalize:
+        methods = {getattr(one, "normalize_", one.normalize) for one in (init, self)}
+        if names[0] != names[1] or len(init.estimators_) != members or len(methods) > 1:
             raise OptionError(
                 "init_model must have the features, n_bags and normalize of the ranker; got "
                 f"{init.n_features_in_} features, n_bags={init.n_bags}, normalize={init.normalize!r}."
