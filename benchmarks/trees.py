@@ -2,15 +2,14 @@
 
 Every learner chooses inside the training queries of a split: for 4, 8, 16 leaves it is grown for 200 rounds on two
 thirds and judged after each round by nDCG@10 on the other third, three times. Leaves and round are taken where the mean
-of the three curves (each value the mean of nine neighbors) is best. Learning rate .1, 20 documents a leaf, .7 of the
-features a tree, one thread.
+of the three curves (each value the mean of nine neighbors) is best. Peers: learning rate .1, 20 documents a leaf, .7 of
+the features a tree; `BoostedRanker`: its defaults. One thread. The case `defaults` chooses rounds on validation queries.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from statistics import mean
 from time import process_time
 from typing import Any
 
@@ -19,7 +18,16 @@ import numpy as np
 import xgboost
 
 from benchmarks.cases import Run, case, ndcg, table
-from benchmarks.data import Split, concatenate, folds, mq2008, set_names, splits
+from benchmarks.data import (
+    BUNDLED,
+    SETS,
+    Split,
+    concatenate,
+    folds,
+    mq2008,
+    ohsumed_fold,
+    splits,
+)
 from rankopt.boosting import boosting_objective
 from rankopt.data import Queries
 from rankopt.rankers import BoostedRanker
@@ -68,7 +76,8 @@ def by_us(**options: Any) -> Callable[..., np.ndarray]:
     def learn(train: Queries, test: Queries, curve: bool, leaves: int, rounds: int, seed: int) -> np.ndarray:
         own = BoostedRanker(num_leaves=leaves, n_estimators=rounds, random_state=seed, n_jobs=1, **options)
         if curve:
-            return np.asarray(own.set_params(early_stopping=rounds).fit(train, eval_set=test).evals_result_)
+            own.set_params(early_stopping=rounds).fit(train, eval_set=test)
+            return np.array(own.evals_result_["eval_set"]["nDCG@10"])
         return own.fit(train).predict(test.features)
 
     return learn
@@ -96,47 +105,68 @@ def choose_inside(learn: Callable[..., np.ndarray], split: Split, seed: int, rou
     return learn(split.train, split.test, False, leaves, best, seed)
 
 
+def with_validation(name: str) -> list[tuple[Queries, Queries, Queries]]:
+    """(train, validation, test): official parts of OHSUMED, else a fourth of the training queries for validation."""
+    if name == "OHSUMED":
+        return [tuple(ohsumed_fold(fold, "train", "vali", "test")) for fold in range(1, 6)]
+    parts = [generated(name)] if name.startswith("generated") else splits(name)
+    both = [(next(folds(split.train, 4)), split.test) for split in parts]
+    return [(inner.train, inner.test, test) for inner, test in both]
+
+
+def generated(name: str) -> Split:
+    """Queries of 60 documents; 40 features, ten log-normal; products, |x|, thresholds, noise of deviation 1."""
+    queries = int(name.split()[1].replace(",", "")) // 60
+    random = np.random.default_rng(queries)
+    X = random.normal(size=(queries, 60, 40)) + random.normal(size=(queries, 1, 40)) / 2
+    X[..., 30:] = np.exp(X[..., 30:])
+    x = np.moveaxis(X, 2, 0)
+    worth = 0.4 * (x[0] - x[1] + x[2]) + x[4] * x[5] + x[6] * x[7] + np.abs(x[8]) + (x[9] > 0.5) + (x[10] > x[11])
+    worth += 0.5 * np.log1p(x[30]) - 0.4 * np.log1p(x[31]) * (x[12] > 0) + random.normal(size=worth.shape)
+    grades = np.digitize(worth, np.quantile(worth, [0.6, 0.8, 0.92, 0.98]))
+    every = Queries.from_arrays(X.reshape(-1, 40), grades.ravel(), group=[60] * queries)
+    return Split(every.select(np.arange(queries * 4 // 5)), every.select(np.arange(queries * 4 // 5, queries)))
+
+
+def by_default(objective: str | None, train: Queries, held: Queries, test: Queries, seed: int) -> np.ndarray:
+    """Scores of the test queries; the number of trees, at most 1,000, is chosen on `held`. LightGBM: 8 leaves."""
+    if objective is None:
+        return BoostedRanker(random_state=seed, n_jobs=1).fit(train, eval_set=held).predict(test)
+    options = BOTH | QUIET | {"objective": objective, "metric": "ndcg", "eval_at": [10], "num_leaves": 8, "seed": seed}
+    own, stop = lightgbm_data(train), lightgbm.early_stopping(100, verbose=False)
+    grown = lightgbm.train(options, own, 1000, valid_sets=[lightgbm_data(held, reference=own)], callbacks=[stop])
+    return grown.predict(test.features)
+
+
 @case()
-def objective(run: Run) -> None:
-    """Noise, bound and weights of `boosting_objective` (development sets, no nesting).
+def defaults(run: Run) -> None:
+    """`BoostedRanker()` next to both objectives of LightGBM, each stopped on the same validation queries.
 
-    Trees of 8 leaves on the training part; nDCG@10 of the test part at the best of every tenth round of the mean curve,
-    of one member (mean over three) and of their averaged scores."""
-    options = {
-        "default": {}, "score_noise=0": {"score_noise": 0.0}, "score_noise=0.3": {"score_noise": 0.3},
-        "tie-aware": {"bound": "tie-aware"}, 'position_weights="log"': {"position_weights": "log"},
-        "lambdarank": None, "rank_xendcg": None,
-    }  # fmt: skip
-    rounds, names = run.size(150, 20), set_names(run)
+    Difference: to the better of the two in the mean of all test queries, with its standard error."""
+    names = run.size(["MQ2008", "OHSUMED", "MSLR", "LightGBM", "digits", "generated 21,000", "generated 90,000"],
+                     ["generated 1,200"])  # fmt: skip
+    learners = {"BoostedRanker": None, "lambdarank": "lambdarank", "rank_xendcg": "rank_xendcg"}
+    row = table("set", "test queries", *learners, "difference")
+    for name in run.chosen(names):
+        if name in SETS and name not in BUNDLED and "RANKOPT_DATA" not in os.environ:
+            continue
 
-    def curves(variant: str, split: Split, seed: int) -> list:
-        data, alone, total = lightgbm_data(split.train, free_raw_data=False, params={"verbosity": -1}), [], 0.0
-        for member in range(3):
-            drawn, own = 3 * seed + member, options[variant]
-            params = BOTH | QUIET | {"num_leaves": 8, "min_child_samples": 20, "seed": drawn}
-            params["objective"] = variant if own is None else boosting_objective("nDCG@10", seed=drawn, **own)
-            grown = lightgbm.train(params, data, rounds)
-            steps = [grown.predict(split.test.features, start_iteration=at, num_iteration=10)
-                     for at in range(0, rounds, 10)]  # fmt: skip
-            along = np.cumsum(steps, axis=0)
-            alone.append([ndcg(split.test, scores).mean() for scores in along])
-            total = total + along
-        return [np.mean(alone, axis=0).tolist(), [ndcg(split.test, scores).mean() for scores in total]]
+        def values(label: str, seed: int, name: str = name) -> list[float]:
+            return np.concatenate(
+                [ndcg(part[2], by_default(learners[label], *part, seed)) for part in with_validation(name)]
+            ).tolist()
 
-    row = table("", "", *names, "mean")
-    for variant in run.size(list(options), ["default", "lambdarank"]):
-        both = [
-            run.results.get(
-                lambda variant=variant, name=name: np.mean(
-                    [curves(variant, s, seed) for s in splits(name) for seed in range(run.seeds)], axis=0
-                ).tolist(),
-                "objective", variant, name, run.seeds,
+        found = {
+            label: np.mean(
+                [run.results.get(lambda label=label, seed=seed: values(label, seed), "defaults", name, label, seed)
+                 for seed in range(run.seeds)], axis=0,
             )
-            for name in names
-        ]  # fmt: skip
-        for kind, at in (("one", 0), ("averaged", 1)):
-            best = [max(values[at]) for values in both]
-            row(variant, kind, *(f"{value:.4f}" for value in best), f"{mean(best):.4f}")
+            for label in learners
+        }  # fmt: skip
+        ours, *theirs = found.values()
+        apart = ours - max(theirs, key=np.mean)
+        error = apart.std(ddof=1) / np.sqrt(apart.size)
+        row(name, ours.size, *(f"{one.mean():.4f}" for one in found.values()), f"{apart.mean():+.4f} ± {error:.4f}")
 
 
 class TimedObjective:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.boosting.objective import BoostingData, BoostingMetric, BoostingObjective
-from rankopt.boosting.tree_text import text_of
+from rankopt.boosting.tree_text import joined, text_of
 from rankopt.data.validation import taken
 from rankopt.errors import OptionError
 from rankopt.rankers.run import shown
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
 
 
 def lightgbm() -> Any:
@@ -54,8 +53,9 @@ Report = Callable[[int, float | None], None]
 
 @dataclass(frozen=True)
 class Growth:
-    """rounds: trees, one a round. patience: rounds without a better measure on the eval_set after which it ends.
-    threads: 0 leaves their number to LightGBM. The rest as LightGBM calls it."""
+    """rounds: trees, one a round. patience: rounds without a better measure on the evaluation queries after which it
+    ends. monotone: a sign for each feature, or empty. threads: 0 leaves their number to LightGBM. The rest as LightGBM
+    calls it."""
 
     rounds: int
     learning_rate: float
@@ -63,6 +63,7 @@ class Growth:
     min_child_samples: int
     colsample_bytree: float
     patience: int
+    monotone: tuple[int, ...] = ()
     threads: int = 0
 
     def parameters(self, seed: int) -> dict[str, Any]:
@@ -79,87 +80,120 @@ class Growth:
             "deterministic": True,
             "force_col_wise": True,
             "verbosity": -1,
-        }
+        } | ({"monotone_constraints": list(self.monotone)} if self.monotone else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A model whose scores are averaged with those of others: its objective, the queries that it is grown on, those
+    that it is evaluated on (or None), and the text of the trees that it continues (or an empty one)."""
+
+    objective: BoostingObjective
+    train: Arrangement
+    evaluation: Arrangement | None
+    init: str = ""
 
 
 def grow(
-    train: Arrangement,
-    objectives: Sequence[BoostingObjective],
-    growth: Growth,
-    evaluation: Queries | None,
-    metric: BoostingMetric,
-    report: Report = lambda round, value: None,
+    members: Sequence[Member], growth: Growth, metric: BoostingMetric, report: Report = lambda round, value: None
 ) -> tuple[list[str], int, list[float], bool]:
-    """The text of the trees of each objective for these queries, weighted as they are, and the number of rounds: those
-    to where the mean of all scores is best on the evaluation queries, or all. Empty texts where no feature tells
-    documents apart. Then the measure there after each round, and whether Ctrl-C ended training after a round."""
-    package, data = lightgbm(), _data(train)
-    if not any(data.feature_num_bin(feature) for feature in range(train.n_features)):
-        return [""] * len(objectives), 0, [], False
-    boosters = [package.Booster(growth.parameters(objective.seed), data) for objective in objectives]
-    judged = None if evaluation is None else _Judged.from_queries(evaluation, data, boosters, metric)
-    best, rounds, trees, values = -np.inf, 0, [0] * len(boosters), list[float]()
+    """The text of the trees of each member and the number of rounds: those to `best_round`, or all without evaluation
+    queries. Empty texts where no feature tells documents apart. Then the measure on the evaluation queries after each
+    round, and whether Ctrl-C ended training after a round."""
+    package, data = lightgbm(), {id(one.train): one.train for one in members}
+    sets = {key: _data(train) for key, train in data.items()}
+    if not any(own.feature_num_bin(j) for own in sets.values() for j in range(own.num_feature())):
+        return [one.init for one in members], 0, [], False
+    boosters, judged = [], _Judged(metric)
+    for one in members:
+        own = sets[id(one.train)]
+        own.set_init_score(_init_scores(one.init, one.train))
+        boosters.append(package.Booster(growth.parameters(one.objective.seed), own))
+        if one.evaluation is not None:
+            judged.add(boosters[-1], one.init, one.evaluation, own)
+    rounds, trees, values = 0, [[0] * len(boosters)], list[float]()
     interrupted = False
     try:
         for round in range(1, growth.rounds + 1):
-            for booster, objective in zip(boosters, objectives, strict=True):
-                booster.update(fobj=objective)
-            value = None if judged is None else judged.mean_of(boosters)
+            for booster, one in zip(boosters, members, strict=True):
+                booster.update(fobj=one.objective)
+            value = judged.mean() if judged.boosters else None
             report(round, value)
             values += [] if value is None else [value]
-            if value is None or value > best:
-                # A round in which no leaf could be split leaves no tree.
-                best = best if value is None else value
-                rounds, trees = round, [booster.num_trees() for booster in boosters]
+            trees.append([booster.num_trees() for booster in boosters])  # none where no leaf could be split
+            rounds = best_round(values) if values else round
             if round - rounds >= growth.patience:
                 break
     except KeyboardInterrupt:
         if not rounds:
             raise
         interrupted = True
-    texts = [text_of(booster, count) for booster, count in zip(boosters, trees, strict=True)]
+    texts = [
+        joined(one.init, text_of(booster, count))
+        for one, booster, count in zip(members, boosters, trees[rounds], strict=True)
+    ]
     return texts, rounds, values, interrupted
 
 
-def _data(train: Arrangement) -> Any:
+WINDOW = 9
+
+
+def best_round(values: Sequence[float]) -> int:
+    """The round, from 1, around which the mean of nine values is largest: one value alone is the best by chance."""
+    along = np.pad(values, WINDOW // 2, mode="edge")
+    return int(np.convolve(along, np.ones(WINDOW), "valid").argmax()) + 1
+
+
+def _data(train: Arrangement, reference: Any = None) -> Any:
     """The `lightgbm.Dataset`."""
     sizes = np.diff(train.offsets)
     weights: NDArray[np.float64] | None = np.repeat(train.weights * sizes.size, sizes)
     if np.ptp(train.weights) == 0:
         weights = None
     features = table(taken(train.features, train.rows))
-    return lightgbm().Dataset(features, train.graded, group=sizes, weight=weights, params=OF_DATA).construct()
+    own = lightgbm().Dataset(features, train.graded, group=sizes, weight=weights, reference=reference, params=OF_DATA)
+    return own.construct()
+
+
+def _init_scores(init: str, queries: Arrangement) -> NDArray[np.float64] | None:
+    if not init:
+        return None
+    scores: NDArray[np.float64] = (
+        lightgbm().Booster(model_str=init).predict(table(taken(queries.features, queries.rows)))
+    )
+    return scores
 
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """The evaluation queries, whose scores LightGBM keeps up to date tree by tree."""
+    """The evaluation queries of members, whose scores LightGBM keeps up to date tree by tree."""
 
-    rows: BoostingData
     metric: BoostingMetric
+    boosters: list[tuple[Any, int]] = field(default_factory=list)
+    rows: dict[int, BoostingData] = field(default_factory=dict)
 
-    @classmethod
-    def from_queries(cls, queries: Queries, data: Any, boosters: Sequence[Any], metric: BoostingMetric) -> _Judged:
+    def add(self, booster: Any, init: str, queries: Arrangement, data: Any) -> None:
+        held, key = _data(queries, data), id(queries)
+        held.set_init_score(_init_scores(init, queries))
+        booster.add_valid(held, "eval_set")
+        self.boosters.append((booster, key))
         sizes = np.diff(queries.offsets)
-        held = data.create_valid(table(queries.features), queries.relevance, group=sizes, params=OF_DATA).construct()
-        for booster in boosters:
-            booster.add_valid(held, "eval_set")
-        return cls(
-            BoostingData.from_arrays(queries.relevance, np.zeros(queries.n_documents), None, sizes, "the ranker"),
-            metric,
-        )
+        weights = np.repeat(queries.weights, sizes)
+        zeros = np.zeros(weights.size)
+        self.rows[key] = BoostingData.from_arrays(queries.graded, zeros, weights, sizes, "the ranker")
 
-    def mean_of(self, boosters: Sequence[Any]) -> float:
-        """The measure of the mean of all scores."""
-        total = np.zeros(self.rows.scores.size)
+    def mean(self) -> float:
+        """The measure of the mean of the scores of all members that are evaluated on the same queries; of several
+        evaluation sets the mean."""
+        totals = {key: np.zeros(rows.scores.size) for key, rows in self.rows.items()}
+        for booster, key in self.boosters:
 
-        def add(scores: Any, data: Any) -> tuple[str, float, bool]:
-            np.add(total, scores, out=total)
-            return "scores", 0.0, True
+            def add(scores: Any, data: Any, total: Any = totals[key]) -> tuple[str, float, bool]:
+                np.add(total, scores, out=total)
+                return "scores", 0.0, True
 
-        for booster in boosters:
             booster.eval_valid(add)
-        return self.metric.at(replace(self.rows, scores=total / len(boosters)))
+        return float(np.mean([self.metric.at(replace(rows, scores=totals[key])) for key, rows in self.rows.items()]))
 
 
 @contextmanager

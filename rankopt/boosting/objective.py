@@ -19,9 +19,10 @@ from rankopt.evaluation.evaluation import evaluate
 from rankopt.losses.margin import Bound
 from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.score_loss import GradedLoss, ScoreLoss
+from rankopt.measures.dcg import DiscountedGain
 from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
-from rankopt.options import NOT_NEGATIVE, POSITIVE, SEED, check
+from rankopt.options import NOT_NEGATIVE, POSITIVE, SEED, Interval, check
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -87,28 +88,39 @@ CACHED = 8  # data sets whose gains and position weights are cached: cross-valid
 def boosting_objective(
     measure: Any = "nDCG@10",
     *,
-    bound: str | Bound = "nonconvex",
-    position_weights: Any = "power(0.5)",
+    bound: str | Bound = "tie-aware",
+    position_weights: Any = "log@30",
+    truncation_level: int = 30,
     score_noise: float = 1.0,
     scale: float = 1.0,
-    damping: float = 0.3,
+    damping: float = 0.1,
     seed: int = 0,
     feature_map: str | JointFeatureMap = "positional",
 ) -> BoostingObjective:
     """The objective Σ_q loss_q(scale · s) of scores s, loss_q an upper bound of the regret of `measure` on query q.
 
-    measure, bound, position_weights, feature_map: as in `rankopt.losses.ScoreLoss`. The rest: see `BoostingObjective`.
+    measure, bound, position_weights, feature_map: as in `rankopt.losses.ScoreLoss`. truncation_level: the cutoff of
+    nDCG and DCG if theirs is smaller, as `lambdarank_truncation_level` of LightGBM: deeper documents teach too. The
+    rest: see `BoostingObjective`.
     """
+    check("truncation_level", truncation_level, (Interval(1, integer=True),))
     for name, value, zero in (("score_noise", score_noise, True), ("scale", scale, False), ("damping", damping, False)):
         check(name, value, (NOT_NEGATIVE if zero else POSITIVE,))
     check("seed", seed, (SEED,))
     return BoostingObjective(
-        ScoreLoss(measure, bound, position_weights, feature_map),
+        ScoreLoss(truncated(measure, int(truncation_level)), bound, position_weights, feature_map),
         float(score_noise),
         float(scale),
         float(damping),
         int(seed),
     )
+
+
+def truncated(measure: Any, level: int) -> Measure:
+    """nDCG or DCG with at least this cutoff; any other measure as it is."""
+    parsed = parse(measure)
+    is_shorter = isinstance(parsed, DiscountedGain) and parsed.cutoff is not None and parsed.cutoff < level
+    return parsed @ level if is_shorter else parsed
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,7 @@ class BoostingObjective:
     loss: ScoreLoss
     score_noise: float = 1.0
     scale: float = 1.0
-    damping: float = 0.3
+    damping: float = 0.1
     seed: int = 0
     _known: dict[bytes, GradedLoss] = field(default_factory=dict, init=False, compare=False, repr=False)
 

@@ -7,32 +7,59 @@ validated before it is loaded.
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import check_type
 from formulations.display import CompactReprMixin
-from rankopt.boosting.growth import Growth, grow, lightgbm, report_rounds, table
+from rankopt.boosting.growth import Growth, Member, grow, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
+from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.fitting import warn_interrupted
 from rankopt.losses.oracle_positional import with_distinct_grades
+from rankopt.measures.notation import parse
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
+from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import document_id, read_pair
-from rankopt.rankers.typing import AnyBound, AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, Document, Normalize, Seed
+from rankopt.rankers.inputs import (
+    document_id,
+    in_one,
+    query_weights,
+    read_evaluation,
+    read_pair,
+    read_queries,
+    warn_without_queries,
+)
+from rankopt.rankers.typing import (
+    AnyBound,
+    AnyMap,
+    AnyMeasure,
+    AnyPositionWeights,
+    AnyRows,
+    Document,
+    EvalIds,
+    EvalSet,
+    EvalSizes,
+    Normalize,
+    Seed,
+    Weights,
+)
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
 
 LARGEST = 2**31 - 1  # the largest integer option of LightGBM
@@ -95,11 +122,20 @@ def check_trees(texts: Any, rounds: Any, features: int) -> None:
             raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
 
 
-ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with an eval_set
+ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with queries to evaluate them on
+FEWEST = 30  # queries of which some are held out
+
+
+def hold_out(queries: Arrangement, fraction: float, seed: int) -> tuple[Arrangement, Arrangement]:
+    """The queries without, and then, a fraction of them drawn at random."""
+    drawn = np.random.default_rng(seed).permutation(len(queries))
+    count = max(round(fraction * drawn.size), 1)
+    return queries.select(np.sort(drawn[count:])), queries.select(np.sort(drawn[:count]))
 
 
 class BoostedRanker(Ranker):
-    """Gradient-boosted trees (LightGBM) on `boosting_objective`, an upper bound of the regret of `measure`.
+    """Gradient-boosted trees (LightGBM) on `boosting_objective`, an upper bound of the regret of `measure`, which for
+    nDCG is cut at position 30 at least.
 
     Each tree is a descent step of Σ_q v_q loss_q(s), with s the scores so far. The sum is over the m queries with
     something to order, v_q = query_weight / Σ query_weight. Trees are grown greedily, so nothing is proved of the
@@ -110,32 +146,42 @@ class BoostedRanker(Ranker):
     **Start here**
 
     measure : default "nDCG@10"
-        As in `LargeMarginRanker`; the convex bound is not recommended.
+        As in `LargeMarginRanker`; evaluates eval_set, and defines the objective together with `truncation_level`.
     n_estimators : default None
-        Trees, one per round; None is 100, or with eval_set the best number for `measure` there, at most 1,000.
-    learning_rate : default 0.1
+        Trees, one per round. None: the best number for `measure` on eval_set, at most 1,000; without eval_set each
+        model holds out some of its queries instead (`validation_fraction`), and with fewer than 30 queries that have
+        something to order there are 100 trees.
+    learning_rate : default 0.05
         The largest change of a score by a leaf, in units of the margin.
     constraints : default None
         An `Admissible` for `rank`, `score` and `best_score_`; training, early stopping and `evals_result_` ignore it.
     normalize : default None
         As in `LargeMarginRanker`.
+    monotone_constraints : default None
+        1 (increasing), -1 (decreasing) or 0 for each feature, or a mapping from feature name; as in LightGBM.
 
     **Model**
 
-    feature_map, bound, position_weights : defaults "positional", "nonconvex", "power(0.5)"
+    feature_map, bound, position_weights : defaults "positional", "tie-aware", "log@30"
         As in `LargeMarginRanker`; the convex bound is not recommended.
-    num_leaves, min_child_samples, colsample_bytree : defaults 8, 20, 0.7
-        As in LightGBM: leaves of a tree, the minimum documents of a leaf, and the fraction of the features that
-        a tree uses.
+    truncation_level : default 30
+        The cutoff of nDCG and DCG in the objective if theirs is smaller, as LightGBM's `lambdarank_truncation_level`.
+    num_leaves, min_child_samples, colsample_bytree : defaults 8, None, 0.7
+        As in LightGBM: leaves of a tree, the minimum documents of a leaf (None: a hundredth of all, but from 20 to 50),
+        and the fraction of the features that a tree uses.
     score_noise : default 1.0
         The deviation of the noise added to the scores in each round, in deviations of the scores.
     n_bags : default 3
-        The number of models, each with its own noise and features, whose scores are averaged.
+        The number of models, each with its own noise and features, whose scores are averaged. Time is proportional.
 
     **Solver**
 
-    early_stopping : default 50
-        Rounds without improvement of the averaged scores on eval_set after which training ends.
+    early_stopping : default 100
+        Training ends when the best round is so many rounds ago. The best round has the largest mean of nine values
+        around it, because a single value is the largest by chance.
+    validation_fraction : default 0.1
+        The fraction of the queries that each model holds out if there are neither n_estimators nor an eval_set. Each
+        draws its own, so that together they train on nearly all queries; nothing is refitted.
     random_state : default None
         Seed of the trees. The model is reproducible with None too.
 
@@ -152,8 +198,8 @@ class BoostedRanker(Ranker):
     Notes
     -----
     Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each, and
-    `feature_importances_`; with eval_set `best_score_`, `best_iteration_`, and `evals_result_`, the measure after each
-    round.
+    `feature_importances_`; where rounds were evaluated `best_score_`, `best_iteration_`, and `evals_result_`, the
+    measure after each round as `{"eval_set": {"nDCG@10": [...]}}`, under "validation" for held-out queries.
     Needs `pip install 'rankopt[boosting]'`; raises OptionError if it is missing.
     """
 
@@ -162,32 +208,38 @@ class BoostedRanker(Ranker):
 
     _rules: ClassVar[Rules] = {
         "n_estimators": (COUNT, None), "num_leaves": (Interval(2, LARGEST, "both", integer=True),),
-        "min_child_samples": (COUNT,), "n_bags": (COUNT,), "early_stopping": (COUNT,),
-        "learning_rate": (POSITIVE,), "colsample_bytree": (Interval(0, 1, "right"),), "n_jobs": RUN["n_jobs"],
+        "min_child_samples": (COUNT, None), "n_bags": (COUNT,), "truncation_level": (COUNT,),
+        "early_stopping": (COUNT,),
+        "learning_rate": (POSITIVE,), "colsample_bytree": (Interval(0, 1, "right"),),
+        "validation_fraction": (Interval(0, 1, "neither"),), "n_jobs": RUN["n_jobs"],
         "verbose": RUN["verbose"],
     }  # fmt: skip
 
     estimators_: tuple[NDArray[np.uint8], ...]
     n_rounds_: int
     best_score_: float
-    evals_result_: Floats
+    evals_result_: dict[str, dict[str, list[float]]]
     _forest: Forest
+    _init_model: BoostedRanker | None
 
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
         feature_map: AnyMap = "positional",
-        bound: AnyBound = "nonconvex",
-        position_weights: AnyPositionWeights = "power(0.5)",
+        bound: AnyBound = "tie-aware",
+        position_weights: AnyPositionWeights = "log@30",
+        truncation_level: int = 30,
         n_estimators: int | None = None,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.05,
         num_leaves: int = 8,
-        min_child_samples: int = 20,
+        min_child_samples: int | None = None,
         colsample_bytree: float = 0.7,
         score_noise: float = 1.0,
         n_bags: int = 3,
-        early_stopping: int = 50,
+        monotone_constraints: Values | Mapping[str, int] | None = None,
+        early_stopping: int = 100,
+        validation_fraction: float = 0.1,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
         random_state: Seed = None,
@@ -199,6 +251,7 @@ class BoostedRanker(Ranker):
         self.feature_map = feature_map
         self.bound = bound
         self.position_weights = position_weights
+        self.truncation_level = truncation_level
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -206,13 +259,45 @@ class BoostedRanker(Ranker):
         self.colsample_bytree = colsample_bytree
         self.score_noise = score_noise
         self.n_bags = n_bags
+        self.monotone_constraints = monotone_constraints
         self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.engine = engine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+
+    def fit(
+        self,
+        X: AnyRows,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        attributes: Attributes | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: EvalIds | None = None,
+        eval_group: EvalSizes | None = None,
+        eval_attributes: Attributes | None = None,
+        eval_X: AnyRows | None = None,
+        eval_y: Values | None = None,
+        init_model: BoostedRanker | str | PathLike[str] | None = None,
+    ) -> Self:
+        """As `Ranker.fit`. init_model: a fitted BoostedRanker of the same features, `n_bags` and `normalize`, or the
+        path of a saved one; its trees are continued by `n_estimators` more."""
+        self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
+        # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
+        weights = query_weights(queries, query_weight)
+        self.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
+        ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
+        self._fit(queries, weights, read_evaluation(self, queries, eval_set, **ways))
+        return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()
@@ -224,26 +309,35 @@ class BoostedRanker(Ranker):
                 feature_map=self.feature_map,
                 bound=self.bound,
                 position_weights=self.position_weights,
+                truncation_level=self.truncation_level,
                 score_noise=self.score_noise,
                 seed=seed,
             )
             for seed in seeds_of(self.random_state, int(self.n_bags))
         ]
-        measure = objectives[0].loss.regret.measure
+        measure = parse(self.measure)
         arranged = with_distinct_grades(canonical(queries, weights), measure)
-        growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
-        where = "on eval_set" if self._admissible() is None else "on eval_set without the constraints"
-        with report_rounds(self.verbose, int(self.n_bags), growth.rounds, repr(measure), where) as progress:
-            texts, self.n_rounds_, values, interrupted = grow(
-                arranged, objectives, growth, evaluation, metric, progress
-            )
+        init = self._init_texts()
+        name, where = "eval_set", "on eval_set" if self._admissible() is None else "on eval_set without the constraints"
+        parts: Sequence[tuple[Arrangement, Arrangement | None]] = [(arranged, None)] * len(objectives)
+        if evaluation is not None:
+            parts = [(arranged, canonical(evaluation, np.ones(len(evaluation))))] * len(objectives)
+        elif self.n_estimators is None and len(arranged) >= FEWEST:
+            name, where = "validation", "on held-out queries"
+            parts = [hold_out(arranged, self.validation_fraction, objective.seed) for objective in objectives]
+        members = [Member(one, *part, text) for one, part, text in zip(objectives, parts, init, strict=True)]
+        growth, metric = self._growth(arranged.rows.size, parts[0][1] is not None), boosting_metric(measure)
+        with report_rounds(self.verbose, len(members), growth.rounds, repr(measure), where) as progress:
+            texts, rounds, values, interrupted = grow(members, growth, metric, progress)
         self._forest = Forest.from_texts(texts)
         self.estimators_ = self._forest.texts
-        for name in ("best_score_", "evals_result_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        self.n_rounds_ = rounds + (0 if self._init_model is None else self._init_model.n_rounds_)
+        for old in ("_init_model", "best_score_", "evals_result_"):
+            self.__dict__.pop(old, None)
+        if values:
+            self.evals_result_ = {name: {repr(measure): values}}
+            self.best_score_ = values[rounds - 1]
         if evaluation is not None:
-            self.evals_result_ = np.array(values)
             self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
         if interrupted:
             warn_interrupted("trees")
@@ -276,12 +370,52 @@ class BoostedRanker(Ranker):
             raise AttributeError("best_iteration_ needs an evaluation; call fit(..., eval_set=(X, y), eval_qid=qid)")
         return self.n_rounds_
 
-    def _growth(self, judged: bool) -> Growth:
+    def _growth(self, documents: int, judged: bool) -> Growth:
+        fewest = self.min_child_samples
+        if fewest is None:
+            fewest = min(max(documents // 100, 20), 50)
         rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else int(self.n_estimators)
         return Growth(
-            rounds, self.learning_rate, int(self.num_leaves), int(self.min_child_samples), self.colsample_bytree,
-            int(self.early_stopping), self._threads(),
+            rounds, self.learning_rate, int(self.num_leaves), int(fewest), self.colsample_bytree,
+            int(self.early_stopping), self._signs(), self._threads(),
         )  # fmt: skip
+
+    def _init_texts(self) -> list[str]:
+        """The trees that each member continues: none without an init_model."""
+        init, members = self._init_model, int(self.n_bags)
+        if init is None:
+            return [""] * members
+        check_type("init_model", init, BoostedRanker, error=OptionError, cure="Pass a fitted one, or its file.")
+        check_is_fitted(init)
+        names = [getattr(one, "feature_names_in_", np.arange(one.n_features_in_)).tolist() for one in (init, self)]
+        methods = {getattr(one, "normalize_", one.normalize) for one in (init, self)}
+        if names[0] != names[1] or len(init.estimators_) != members or len(methods) > 1:
+            raise OptionError(
+                "init_model must have the features, n_bags and normalize of the ranker; got "
+                f"{init.n_features_in_} features, n_bags={init.n_bags}, normalize={init.normalize!r}."
+            )
+        return [text.tobytes().decode("ascii") for text in init.estimators_]
+
+    def _signs(self) -> tuple[int, ...]:
+        """The monotone constraint of each feature, if there are any."""
+        given = self.monotone_constraints
+        if given is None:
+            return ()
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
+        if isinstance(given, Mapping):
+            unknown = given.keys() - set(names)
+            if unknown:
+                raise OptionError(
+                    f"monotone_constraints has {min(map(repr, unknown))}, which is no feature; name columns of X."
+                )
+            given = [given.get(str(name), 0) for name in names]
+        signs = np.asarray(given)
+        if signs.shape != (len(names),) or not np.isin(signs, (-1, 0, 1)).all():
+            raise OptionError(
+                f"monotone_constraints must be one of -1, 0, 1 for each of {len(names)} features, or a mapping from "
+                f"name to 1 or -1; got {self.monotone_constraints!r:.80}."
+            )
+        return tuple(int(sign) for sign in signs)
 
     def _threads(self) -> int:
         if self.engine == "serial":

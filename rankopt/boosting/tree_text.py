@@ -39,7 +39,22 @@ DECISIONS = frozenset("02468") | {"10"}  # numeric splits, whichever way a missi
 def text_of(booster: Any, rounds: int) -> str:
     """The trees of the first rounds as text, without the settings that they were grown by."""
     text: str = booster.model_to_string(num_iteration=rounds)
-    return text[: text.index(END)] + END + "\n"
+    return re.sub(r"monotone_constraints=.*\n", "", text[: text.index(END)]) + END + "\n"
+
+
+def joined(init: str, text: str) -> str:
+    """The trees of `init`, if it is not empty, and then those of `text`, as one text."""
+    if not init:
+        return text
+    head, *_ = text.split("\n\n")
+    trees = [
+        tree
+        for one in (init, text)
+        for tree in re.findall(r"^Tree=\d+\n(.*?\n)(?=Tree=|end of trees)", one, re.M | re.S)
+    ]
+    trees = [f"Tree={number}\n{tree}" for number, tree in enumerate(trees)]
+    sizes = "tree_sizes=" + " ".join(str(len(tree)) for tree in trees)
+    return re.sub("tree_sizes=.*", sizes, head) + "\n\n" + "".join(trees) + END + "\n"
 
 
 def check_text(text: str, features: int) -> int:

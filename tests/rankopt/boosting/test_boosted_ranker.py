@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from rankopt.boosting.growth import best_round
 from rankopt.boosting.ranker import Forest
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
@@ -107,11 +108,11 @@ def test_an_eval_set_says_when_to_end_and_whole_queries_judge():
     assert ranker.n_rounds_ < 1000
     assert ranker.best_score_ == pytest.approx(ranker.score(Z, z, qid=zid))
     best = ranker.n_rounds_
-    assert ranker.evals_result_.argmax() + 1 == best
-    assert ranker.evals_result_.max() == pytest.approx(ranker.best_score_)
-    for rounds in (best - 1, best + 1):
+    curve = ranker.evals_result_["eval_set"]["nDCG@3"]
+    assert best_round(curve) == best == ranker.best_iteration_
+    for rounds in (best - 1, best, best + 1):
         other = clone(ranker).set_params(n_estimators=rounds).fit(X, y, qid=qid) if rounds else None
-        assert other is None or other.score(Z, z, qid=zid) <= ranker.best_score_
+        assert other is None or other.score(Z, z, qid=zid) == pytest.approx(curve[rounds - 1])
 
 
 def test_weights_of_queries_count():
@@ -179,7 +180,8 @@ def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_o
         {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"score_noise": -1.0}, {"score_noise": np.nan},
         {"n_bags": 0}, {"early_stopping": None}, {"n_jobs": 0}, {"engine": "dask"},
         {"random_state": "seed"}, {"random_state": -1}, {"bound": "convexx"},
-        {"position_weights": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"},
+        {"position_weights": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"}, {"truncation_level": 0},
+        {"validation_fraction": 1.0},
     ],
     ids=str,
 )  # fmt: skip
@@ -250,7 +252,7 @@ def test_importances_and_best_iteration_are_those_of_the_trees():
     assert ranker.feature_importances_[-1] == 0.0
     assert not hasattr(ranker, "best_iteration_")
     ranker.fit(X[:200], y[:200], qid=qid[:200], eval_set=(X[200:], y[200:]), eval_qid=qid[200:])
-    assert ranker.evals_result_[ranker.best_iteration_ - 1] == ranker.evals_result_.max()
+    assert ranker.evals_result_["eval_set"]["nDCG@5"][ranker.best_iteration_ - 1] == pytest.approx(ranker.best_score_)
     direct = DirectBoostedRanker("nDCG@5", n_estimators=5, random_state=0)
     direct.fit(X[:200], y[:200], qid=qid[:200], eval_set=(X[200:], y[200:]), eval_qid=qid[200:])
     assert direct.feature_importances_.sum() == pytest.approx(1.0)

@@ -27,12 +27,14 @@ def scores_of(seed=0):
 
 
 @pytest.mark.parametrize("bound", ["nonconvex", "tie-aware"])
-def test_without_noise_the_gradient_is_the_slope_of_the_loss_in_units_of_its_mean(bound):
-    objective = boosting_objective("nDCG@3", bound=bound, score_noise=0.0, scale=0.5, damping=0.2)
+@pytest.mark.parametrize(("level", "cutoff"), [(1, 3), (3, 3), (5, 5)])
+def test_without_noise_the_gradient_is_the_slope_of_the_loss_in_units_of_its_mean(bound, level, cutoff):
+    options = {"score_noise": 0.0, "scale": 0.5, "damping": 0.2, "position_weights": "power(0.5)"}
+    objective = boosting_objective("nDCG@3", bound=bound, truncation_level=level, **options)
     _, y, qid = MADE
     y = np.where(qid == 5, 1.0, y)
     gradient, hessian = objective.at(BoostingData.from_arrays(y, scores_of(), None, np.bincount(qid), "the test"))
-    found = ScoreLoss("nDCG@3", bound).bind(y, qid=qid).at(0.5 * scores_of())
+    found = ScoreLoss(f"nDCG@{cutoff}", bound).bind(y, qid=qid).at(0.5 * scores_of())
     counted = np.repeat(found.counted, np.bincount(qid))
     mean = np.abs(found.slope[counted]).mean()
     np.testing.assert_allclose(gradient, found.slope / mean)
@@ -124,7 +126,14 @@ def test_the_metric_says_what_a_query_without_relevant_documents_counts(conventi
 def test_data_without_queries_and_options_that_cannot_work_are_refused():
     with pytest.raises(DataError, match="group="):
         boosting_objective()([1.0, 0.0], [0.0, 0.0])
-    for options in ({"score_noise": -1}, {"scale": 0}, {"damping": 0}, {"seed": 0.5}, {"bound": "none"}):
+    for options in (
+        {"score_noise": -1},
+        {"scale": 0},
+        {"damping": 0},
+        {"seed": 0.5},
+        {"truncation_level": 0},
+        {"bound": "none"},
+    ):
         with pytest.raises(OptionError, match=next(iter(options))):
             boosting_objective(**options)
     with pytest.raises(MeasureError):
