@@ -280,8 +280,9 @@ def _pair_values(
         unlike = f"compare takes two results of `evaluate`, or two arrays with one value a query; got {named}"
         if any(isinstance(run, Evaluation) or hasattr(run, "protocol") for run in (run_a, run_b)):
             raise DataError(f"{unlike}; pass two of one kind.")
+        arrays: tuple[Any, Any] = (run_a, run_b)
         try:
-            a, b = vector("run_a", run_a), vector("run_b", run_b)
+            a, b = vector("run_a", arrays[0]), vector("run_b", arrays[1])
         except (DataError, MeasureError) as error:
             raise DataError(f"{unlike}: {error}") from error
         if len(a) != len(b):
