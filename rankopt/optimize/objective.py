@@ -153,8 +153,8 @@ class Objective:
         Raises MasterProblemError if the solver returns no solution.
         """
         if self.units is not None:
-            own, planes = self.in_units(planes)
-            answer = own.solve_master(planes, capacity, alpha, precision)
+            rescaled, planes = self.in_units(planes)
+            answer = rescaled.solve_master(planes, capacity, alpha, precision)
             return replace(answer, w=self.w0 + self.units / np.sqrt(self.lam) * answer.w)
         softest = SOFTEST * self.natural_lam(planes, capacity)
         if self.lam >= softest or planes.floor < 0.0:
