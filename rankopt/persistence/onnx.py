@@ -65,8 +65,6 @@ def to_onnx(ranker: Any) -> Any:
     """
     from sklearn.utils.validation import check_is_fitted
 
-    from rankopt.rankers.inputs import normalization_of
-
     check_is_fitted(ranker)
     describe = getattr(ranker, "_as_graph", None)
     if describe is None:
@@ -74,7 +72,7 @@ def to_onnx(ranker: Any) -> Any:
             f"{type(ranker).__name__} cannot be written as ONNX because its scores are neither linear nor of boosted "
             "trees; serve it by load_model(FILE).predict"
         )
-    scored, normalize = describe(), normalization_of(ranker)
+    scored, normalize = describe(), getattr(ranker, "normalize_", None)
     if isinstance(scored, Linear) and scored.coef.ndim != 1:
         raise OptionError(
             f"{type(ranker).__name__} cannot be written as ONNX because it has weights for each slot and not one score "
