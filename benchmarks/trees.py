@@ -3,7 +3,7 @@
 Every learner chooses inside the training queries of a split: for 4, 8, 16 leaves it is grown for 200 rounds on two
 thirds and judged after each round by nDCG@10 on the other third, three times. Leaves and round are taken where the mean
 of the three curves (each value the mean of nine neighbors) is best. Peers: learning rate .1, 20 documents a leaf, .7 of
-the features a tree; `BoostedRanker`: its defaults. One thread. The case `defaults` chooses rounds on validation queries.
+the features a tree; `BoostedRanker`: its defaults. One thread. The case `defaults` has its own validation queries.
 """
 
 from __future__ import annotations

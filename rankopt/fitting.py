@@ -54,9 +54,10 @@ def warn_interrupted(what: str, stacklevel: int = 5) -> None:
 
 
 def _wrap(kind: type[Any]) -> None:
-    fit, made = vars(kind).get("fit"), vars(kind).get("__init__")
-    if isfunction(fit):
-        type.__setattr__(kind, "fit", _all_or_nothing(fit))
+    made = vars(kind).get("__init__")
+    for name in ("fit", "partial_fit"):
+        if isfunction(fit := vars(kind).get(name)):
+            type.__setattr__(kind, name, _all_or_nothing(fit))
     if isfunction(made) and getattr(kind, "_misnamed", None):
         type.__setattr__(kind, "__init__", _by_our_names(made))
 
@@ -93,7 +94,8 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 raise UnexpectedArgumentError(_naming(name, refused[name]))
         if len(args) > 2:
             raise UnexpectedArgumentError(
-                f"fit takes X and y by position; got {len(args)} arguments. Pass the others by name, as in qid=, group="
+                f"{fit.__name__} takes X and y by position; got {len(args)} arguments. Pass the others by name, as in "
+                "qid=, group="
             )
         trial = object.__new__(type(self))
         vars(trial).update(vars(self))

@@ -22,6 +22,7 @@ def margin_dual(
     group_mass: ArrayLike = 1.0,
     w0: ArrayLike | None = None,
     gram: ArrayLike | None = None,
+    box: ArrayLike | None = None,
 ) -> GroupedSimplexQP:
     """The column-generation dual of large-margin learning, for n slacks or one.
 
@@ -34,6 +35,15 @@ def margin_dual(
 
     One group of mass 1 is the bundle method's master; one group per query is the program with n slacks.
 
+    A box l <= w <= u adds multipliers μ, ν >= 0 of its finite limits:
+
+    dual         max Σ_i α_i (intercepts[i] + ⟨subgradients[i], w₀⟩) + μᵀ(l - w₀) - νᵀ(u - w₀) - ‖v‖² / (2 lam),
+                 v = subgradientsᵀα - μ + ν
+    recovery     w = w₀ - v / lam, for the best μ, ν the projection of w₀ - subgradientsᵀα / lam to the box
+
+    μ_j <= M_j = Σ_g group_mass[g] max over i of g of max(0, subgradients[i, j]) + lam max(0, l_j - w₀_j), ν alike: a
+    limit is one more group, of mass M_j, with the plane l_j - w_j. Limits with M_j = 0 are left out.
+
     Args:
         subgradients: (m, d), one row per plane.
         intercepts: (m,) the height of each plane at w = 0.
@@ -42,6 +52,7 @@ def margin_dual(
         group_mass: (G,) the weight of each group's slack, or one number for the only group.
         w0: (d,) the center of the regularizer, 0 by default.
         gram: (m, m) subgradients subgradientsᵀ, if already known.
+        box: (2, d), l and u, infinite where there is no limit; the groups of limits follow the others.
 
     >>> from formulations import solve
     >>> solution = solve(margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0), "active_set")
@@ -59,7 +70,32 @@ def margin_dual(
         heights = heights + rows @ center
     members = np.zeros(heights.shape, dtype=np.int64) if groups is None else integers("groups", groups)
     known = None if gram is None else finite("gram", gram, 2)
-    return GroupedSimplexQP(rows, heights, members, np.atleast_1d(numbers("group_mass", group_mass)), lam, known)
+    mass = np.atleast_1d(numbers("group_mass", group_mass))
+    dual = GroupedSimplexQP(rows, heights, members, mass, lam, known)
+    return dual if box is None else _in_box(dual, np.zeros(rows.shape[1]) if w0 is None else center, box, 0.0)
+
+
+def _in_box(dual: GroupedSimplexQP, w0: Floats, box: ArrayLike, pull: float) -> GroupedSimplexQP:
+    """The dual with a group for each limit that can be active; pull: what the regularizer can pull at a limit."""
+    limits = numbers("box", box)
+    features, groups = dual.slopes.shape[1], dual.capacity.size
+    if limits.shape != (2, features) or not (limits[0] <= limits[1]).all():
+        raise InvalidProblemError(f"box must hold {features} lower limits and as many upper ones, none of them lower.")
+    planes, masses, heights = [dual.slopes], [dual.capacity], [dual.values]
+    unit = float(np.abs(dual.slopes).max()) or 1.0
+    for sign, limit in ((-1.0, limits[0]), (1.0, limits[1])):
+        steepest = np.zeros((groups, features))
+        np.maximum.at(steepest, dual.group, -sign * dual.slopes)
+        beyond = sign * (w0 - limit)  # how far w₀ is outside
+        force = dual.capacity @ steepest + dual.lam * np.maximum(beyond, 0.0) + pull
+        active = np.flatnonzero(np.isfinite(limit) & (force > 0.0))
+        planes.append(np.zeros((active.size, features)))
+        planes[-1][np.arange(active.size), active] = sign * unit
+        heights.append(unit * beyond[active])
+        masses.append(force[active] / unit)
+    slopes, mass = np.concatenate(planes), np.concatenate(masses)
+    members = np.append(dual.group, np.arange(groups, mass.size))
+    return GroupedSimplexQP(slopes, np.concatenate(heights), members, mass, dual.lam)
 
 
 def l1_margin_dual(
@@ -69,6 +105,7 @@ def l1_margin_dual(
     lam: float,
     groups: ArrayLike | None = None,
     group_mass: ArrayLike = 1.0,
+    box: ArrayLike | None = None,
 ) -> LinearProgram:
     """The column-generation dual of large-margin learning with a 1-norm: a linear program over planes.
 
@@ -80,10 +117,11 @@ def l1_margin_dual(
     recovery     w = the duals of the rows `feature`; a feature with a slack row has weight 0
     integrality  none: real variables
 
-    Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling.
+    Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling. A finite limit of a
+    box adds a plane in a group of its own, as in `margin_dual`; its mass is larger by lam.
 
     Args:
-        subgradients, intercepts, groups, group_mass: as in `margin_dual`.
+        subgradients, intercepts, groups, group_mass, box: as in `margin_dual`.
         lam: weight of the 1-norm, positive.
 
     Raises:
@@ -96,6 +134,8 @@ def l1_margin_dual(
     (0.75, array([0.5, 0. ]))
     """
     planar = margin_dual(subgradients, intercepts, lam=lam, groups=groups, group_mass=group_mass)
+    if box is not None:
+        planar = _in_box(planar, np.zeros(planar.slopes.shape[1]), box, lam)
     planes, features = planar.slopes.shape
     members, capacities = planar.group, planar.capacity
     held = csr_array((np.ones(planes), (members, np.arange(planes))), (capacities.size, planes))

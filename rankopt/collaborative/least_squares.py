@@ -40,7 +40,7 @@ def best_offsets(problem: FactorProblem) -> tuple[Floats, Floats]:
     of_users = rated.per_user(left) if has_users else np.zeros(n)
     right = np.append(of_users, rated.per_item(left) if has_items else np.zeros(rated.n_items))
     del left
-    weights = weights - alpha
+    weights = weights - alpha if alpha else weights
     diagonal = np.concatenate([
         rated.per_user(weights) + alpha * rated.n_items + problem.of_user_offsets if has_users else np.ones(n),
         rated.per_item(weights) + alpha * n + problem.of_offsets if has_items else np.ones(rated.n_items),

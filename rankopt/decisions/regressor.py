@@ -448,10 +448,19 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together."""
         check_saved(self, Step, ())
-        shape = np.shape(getattr(self, "coef_", 0.0))
-        wanted = ((self.n_features_in_,), (variables_of(self.problem), self.n_features_in_))
-        if shape not in wanted or np.shape(getattr(self, "intercept_", 0.0)) != shape[:-1]:
-            raise ModelError("coef_ and intercept_ are missing, or have other shapes than the problem requires.")
+        try:
+            check_options(self)
+            n = variables_of(as_form(self.problem))
+        except Exception as error:  # whatever a forged parameter does
+            raise ModelError(f"a parameter has a value that cannot work ({error}).") from error
+        d, shared = getattr(self, "n_features_in_", None), getattr(self, "shared_weights_", None)
+        coef, intercept = (np.asarray(getattr(self, name, None)) for name in ("coef_", "intercept_"))
+        shape = (d,) if shared is True else (n, d)
+        fits = coef.shape == shape and intercept.shape == shape[:-1] and coef.dtype == intercept.dtype == np.float64
+        if type(shared) is not bool or not fits or not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise ModelError(
+                "coef_ or intercept_ is missing, not finite, or has another shape than the problem requires."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

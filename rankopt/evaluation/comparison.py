@@ -278,10 +278,12 @@ def _pair_values(
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
         named = " and ".join(type(run).__name__ for run in (run_a, run_b))
         unlike = f"compare takes two results of `evaluate`, or two arrays with one value a query; got {named}"
-        if any(isinstance(run, Evaluation) or hasattr(run, "protocol") for run in (run_a, run_b)):
+        is_evaluated = hasattr(run_a, "protocol") or hasattr(run_b, "protocol")
+        if is_evaluated or isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
             raise DataError(f"{unlike}; pass two of one kind.")
+        arrays: tuple[Any, Any] = (run_a, run_b)
         try:
-            a, b = vector("run_a", run_a), vector("run_b", run_b)
+            a, b = vector("run_a", arrays[0]), vector("run_b", arrays[1])
         except (DataError, MeasureError) as error:
             raise DataError(f"{unlike}: {error}") from error
         if len(a) != len(b):

@@ -166,7 +166,7 @@ class _Run:
         def there(u: Floats) -> Floats:
             w = begun.copy()
             w[moving] = u / units[moving]
-            return w
+            return w if objective.box is None else np.clip(w, *objective.box)
 
         def evaluate(u: Floats) -> tuple[float, Floats]:
             w = there(u)
@@ -180,12 +180,15 @@ class _Run:
             self._step(At(w, sigma, value, gradient))
 
         first = self._at(begun, sigma)
-        if not objective.slope(first[1]) > self.settings.tol:
+        if not objective.slope(begun, first[1]) > self.settings.tol:
             return
-        options = {**PLAIN[self.settings.method], "maxiter": self.settings.max_iter}
+        options: dict[str, Any] = {**PLAIN[self.settings.method], "maxiter": self.settings.max_iter}
         name = DESCENTS[self.settings.method]
+        box = None if objective.box is None else (objective.box * units)[:, moving].T
         try:
-            minimize(evaluate, (begun * units)[moving], jac=True, method=name, callback=passed, options=options)
+            minimize(
+                evaluate, (begun * units)[moving], jac=True, method=name, bounds=box, callback=passed, options=options
+            )
         except _Over as over:
             if over.reason is not None:
                 raise
@@ -199,7 +202,7 @@ class _Run:
 
     def _step(self, at: At) -> None:
         self.last = at
-        slope = self.objective.slope(at.gradient)
+        slope = self.objective.slope(at.w, at.gradient)
         seconds = perf_counter() - self.began
         self.steps.append(AnnealingStep(len(self.steps) + 1, at.sigma, at.primal, slope, seconds))
         if self.judge is None:
@@ -259,7 +262,7 @@ def anneal(
         stop = Stop.INTERRUPTED
     chosen = run.chosen
     reached, before = (objective.best - objective.risk(w) for w in (chosen.w, w0))
-    slope, at_start = objective.slope(chosen.gradient), bool(np.array_equal(chosen.w, w0))
+    slope, at_start = objective.slope(chosen.w, chosen.gradient), bool(np.array_equal(chosen.w, w0))
     parts = {"sigma": chosen.sigma, "gradient": slope, "measure": reached, "start": before}
     certificate = Certificate("stationary", chosen.primal, -np.inf, stop, at_start, parts)
     return Annealed(chosen.w, certificate, History.from_rows(AnnealingStep, run.steps), chosen.judged)

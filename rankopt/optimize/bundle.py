@@ -42,6 +42,8 @@ def groups_of(objective: Objective, most: int) -> int:
 
 def cuts(risk: Risk, groups: int) -> NDArray[np.int64]:
     """(groups + 1,) where the groups begin in the order of the risk, and where the last ends."""
+    if risk.cuts is not None and risk.cuts.size == groups + 1:
+        return risk.cuts
     return np.arange(groups + 1) * risk.weights.size // groups
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankopt.optimize.bundle import one_each
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.state import ROUNDING, PlaneSet, State
+from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.options import set_integers
 
@@ -34,7 +34,8 @@ class FrankWolfeState(State):
 @dataclass(frozen=True)
 class BlockFrankWolfe:
     """Maximize the dual of (lam/2)‖w - w₀‖² + Σ_q ξ_q query by query. For each query the dual stores one plane, the
-    mean of those found for it. It moves towards the plane at w = w₀ - Σ α slopes / lam with an exact line search.
+    mean of those found for it. It moves towards the plane at w = w₀ - Σ α slopes / lam with an exact line search. In a
+    box w is the projection of that point, and the step is the exact one without the box, which raises the dual too.
 
     A step visits all queries once, in mini-batches of consecutive queries in random order. The planes of a mini-batch
     are found at one w, then each is used in turn at the current w (any plane is valid). Then all queries are evaluated
@@ -87,7 +88,7 @@ class BlockFrankWolfe:
                 mean = mean + 2.0 / (updates + 1.0) * (dual.w - mean)
         state = replace(state, planes=dual.planes(), alpha=dual.alpha, trial=mean, steps=state.steps + 1)
         state = replace(state, mean=mean, updates=updates, seconds_argmax=seconds, generator=generator)
-        value = dual.value(state)
+        value = objective.dual_bound(state.planes.slopes, state.planes.heights, state.alpha)[1]
         if value <= state.bound + STILL * abs(state.primal):  # the dual is at its best, and so is its w; the mean lags
             state = replace(state, trial=dual.w)
         return state.bounded(value)
@@ -98,10 +99,12 @@ class _Dual:
 
     def __init__(self, state: FrankWolfeState, objective: Objective) -> None:
         self.before, self.inverse, self.w0 = state.planes, objective.inverse_hessian, objective.w0
+        self.project = objective.project
         self.alpha = state.alpha.copy()
         self.slopes = state.alpha[:, None] * state.planes.slopes
         self.heights = state.alpha * state.planes.heights
-        self.w = self.w0 - self.inverse * self.slopes.sum(axis=0)
+        self.free = self.w0 - self.inverse * self.slopes.sum(axis=0)
+        self.w = self.project(self.free)
 
     def move(self, query: int, height: float, assigned: Floats) -> None:
         """Move the plane of a query towards another one, as far as the dual objective rises; its height without what
@@ -117,7 +120,8 @@ class _Dual:
             self.slopes[query] += part * across
             self.heights[query] += part * rise
             self.alpha[query] += part * (1.0 - self.alpha[query])
-            self.w = self.w - part * step
+            self.free = self.free - part * step
+            self.w = self.project(self.free)
 
     def shrink(self) -> None:
         """Scale all α by the factor in [0, 1] that maximizes the dual objective, which is then >= 0.
@@ -125,23 +129,16 @@ class _Dual:
         Planes change with their references, and α that were good for the old ones may give a dual value far below 0.
         Without scaling the dual needs many passes to reach the trivial bound of 0, which looks like stagnation.
         """
-        step, slopes = self.w - self.w0, self.slopes.sum(axis=0)
+        step, slopes = self.free - self.w0, self.slopes.sum(axis=0)
         curvature = -float(slopes @ step)
         slope = float(self.heights.sum() + slopes @ self.w0)
         part = min(1.0, max(0.0, slope / curvature)) if curvature else float(slope > 0)
         self.alpha, self.slopes, self.heights = part * self.alpha, part * self.slopes, part * self.heights
-        self.w = self.w0 + part * step
+        self.free = self.w0 + part * step
+        self.w = self.project(self.free)
 
     def planes(self) -> PlaneSet:
         """One plane a query, where it has weight."""
         share = np.maximum(self.alpha, 1e-300)
         assigned = self.slopes / share[:, None] + self.before.references
         return replace(self.before, assigned=assigned, heights=self.heights / share)
-
-    def value(self, state: FrankWolfeState) -> float:
-        """The dual objective of the weights and planes of the state, evaluated afresh, less what rounding may add."""
-        slopes = state.planes.slopes
-        pull, values = slopes.T @ state.alpha, state.planes.heights + slopes @ self.w0
-        step = self.inverse * pull
-        size = state.alpha @ (np.abs(values) + np.abs(slopes) @ np.abs(step))
-        return float(state.alpha @ values - 0.5 * (pull @ step) - ROUNDING * size)

@@ -3,6 +3,8 @@
 J(w)   = (lam/2)‖w - w₀‖² + R(w)                      quadratic master program; ‖·‖ in units of the features
 J(w)   = lam ‖w‖₁ + R(w)                              linear master program, sparse w
 J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w; σ)    smooth losses with a gradient, annealed
+
+Each of them over all w, or over a box l <= w <= u.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class Objective:
     small: whether the data are too small to compile our own solver for, provided that the master is small too.
     ends: the `perf_counter` time at which training ends, if limited.
     units: (d,) if the regularizer is (lam/2) Σ_j ((w_j - w0_j) / units_j)²; w_j stays w0_j where units_j is 0.
+    box: (2, d), the least and the largest value of each weight, infinite where there is none; w₀ is in it. None: all w.
     """
 
     risk: Risk
@@ -76,6 +79,7 @@ class Objective:
     small: bool = False
     ends: float | None = None
     units: Floats | None = None
+    box: Floats | None = None
 
     form: ClassVar[type[Problem]] = GroupedSimplexQP
     """Of the master program."""
@@ -102,9 +106,19 @@ class Objective:
         """Default starting point of training."""
         return self.w0
 
+    def project(self, w: Floats) -> Floats:
+        """The point of the box that is nearest to w."""
+        return w if self.box is None else np.clip(w, *self.box)
+
+    def within(self, box: Floats | None) -> Self:
+        """The objective over this box, w₀ projected to it."""
+        return self if box is None else replace(self, box=box, w0=np.clip(self.w0, *box))
+
     def between(self, w: Floats, least: Floats, part: float) -> Floats:
-        """The point that lies a part of the way from w to where the model is least."""
-        return w + part * (least - w)
+        """The point that lies a part of the way from w to where the model is least; a weight that is at a limit of the
+        box there is at it, for otherwise it would only approach it."""
+        there = w + part * (least - w)
+        return there if self.box is None else np.where((least == self.box).any(axis=0), least, there)
 
     def regularizer(self, w: Floats) -> float:
         return float(self.lam / 2.0 * np.sum(self.per_unit(w - self.w0) ** 2))
@@ -155,7 +169,11 @@ class Objective:
         if self.units is not None:
             rescaled, planes = self.in_units(planes)
             answer = rescaled.solve_master(planes, capacity, alpha, precision)
-            return replace(answer, w=self.w0 + self.units / np.sqrt(self.lam) * answer.w)
+            w = self.project(self.w0 + self.units / np.sqrt(self.lam) * answer.w)
+            if self.box is not None and rescaled.box is not None:  # rounding must not lead away from a limit
+                for limit, reached in zip(self.box, answer.w == rescaled.box, strict=True):
+                    w = np.where(reached, limit, w)
+            return replace(answer, w=w)
         softest = SOFTEST * self.natural_lam(planes, capacity)
         if self.lam >= softest or planes.floor < 0.0:
             return self._solved(planes, capacity, alpha, precision)
@@ -174,7 +192,11 @@ class Objective:
         scale, heights = self.units / np.sqrt(self.lam), planes.heights + planes.slopes @ self.w0
         assigned, references = planes.assigned * scale, planes.references * scale
         planes = replace(planes, assigned=assigned, references=references, heights=heights)
-        return replace(self, lam=1.0, w0=np.zeros_like(self.w0), units=None), planes
+        box = self.box
+        if box is not None:  # a weight of unit 0 does not move, and its limits do not matter
+            unlimited = np.broadcast_to([[-np.inf], [np.inf]], box.shape).copy()
+            box = np.divide(box - self.w0, scale, out=unlimited, where=scale > 0)
+        return replace(self, lam=1.0, w0=np.zeros_like(self.w0), units=None, box=box), planes
 
     def natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
         """The lam at which a step that gains all of the risk at w₀ costs as much: (steepest slopes)² / (heights)."""
@@ -212,6 +234,8 @@ class Objective:
         if base is not None:
             alpha = alpha.copy()
             alpha[base] = 0.0
+        if self.box is not None:
+            alpha = np.append(alpha, self._pressed(program, alpha))
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
         try:
@@ -221,8 +245,8 @@ class Objective:
             raise MasterProblemError(
                 f"the master program was not solved: {error}; use master_solver='auto' or another solver"
             ) from error
-        if base is not None:
-            return self._with_bases(planes, capacity, base, solution.x, perf_counter() - began)
+        if base is not None or self.box is not None:
+            return self._proved(planes, capacity, base, solution.x[: len(planes)], perf_counter() - began)
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))
@@ -242,21 +266,39 @@ class Objective:
             of_plane[planes.group[base]] = base
             slopes = slopes - slopes[of_plane[planes.group]]
             heights = heights - heights[of_plane[planes.group]]
-        return margin_dual(slopes, heights, lam=self.lam, groups=planes.group, group_mass=capacity, w0=w0)
+        box = self.box
+        return margin_dual(slopes, heights, lam=self.lam, groups=planes.group, group_mass=capacity, w0=w0, box=box)
 
-    def _with_bases(
-        self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64], alpha: Floats, seconds: float
+    def _pressed(self, program: GroupedSimplexQP, alpha: Floats) -> Floats:
+        """The best dual weights of the limits of the box, which follow the planes of a master, for those of the planes:
+        they take w to the box."""
+        slopes, limits = np.split(program.slopes, [alpha.size])
+        outside = program.values[alpha.size :] - limits @ (slopes.T @ alpha) / self.lam
+        return np.asarray(np.maximum(outside, 0.0) * self.lam / np.einsum("ij,ij->i", limits, limits))
+
+    def _proved(
+        self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64] | None, alpha: Floats, seconds: float
     ) -> MasterAnswer:
-        """The answer of dual weights to which those of the base planes are added; -inf if a group has no plane."""
+        """The answer of dual weights, to which those of the base planes are added; -inf if a group has no plane."""
         alpha = alpha.copy()
-        alpha[base] = 0.0
-        used = np.bincount(planes.group, alpha, capacity.size)
-        alpha[base] = np.maximum(capacity - used, 0.0)[planes.group[base]]
-        slopes, values = planes.slopes, planes.heights + planes.slopes @ self.w0
-        step = -(slopes.T @ alpha) / self.lam
-        bound = float(alpha @ values - self.lam / 2.0 * (step @ step))
-        bound -= ROUNDING * float(alpha @ (np.abs(values) + norms(slopes) * norms(step)))
-        return MasterAnswer(self.w0 + step, bound if base.size == capacity.size else -np.inf, alpha, seconds)
+        if base is not None:
+            alpha[base] = 0.0
+            used = np.bincount(planes.group, alpha, capacity.size)
+            alpha[base] = np.maximum(capacity - used, 0.0)[planes.group[base]]
+        w, bound = self.dual_bound(planes.slopes, planes.heights, alpha)
+        return MasterAnswer(w, bound if base is None or base.size == capacity.size else -np.inf, alpha, seconds)
+
+    def dual_bound(self, slopes: Floats, heights: Floats, alpha: Floats) -> tuple[Floats, float]:
+        """Where the regularizer plus Σ α (heights + slopes w) is least, the projection of its least point to the box;
+        and that value, less what rounding may add. For any α >= 0, Σ α <= capacity in each group, it bounds J."""
+        values, pull = heights + slopes @ self.w0, slopes.T @ alpha
+        step = -self.inverse_hessian * pull
+        w, curved = self.w0 + step, -0.5 * float(pull @ step)
+        if self.box is not None:
+            w = self.project(w)
+            step, curved = w - self.w0, self.regularizer(w)
+        bound = float(alpha @ values + pull @ step) + curved
+        return w, bound - ROUNDING * float(alpha @ (np.abs(values) + np.abs(slopes) @ np.abs(step)))
 
 
 def _bases(planes: PlaneSet, alpha: Floats) -> NDArray[np.int64]:
@@ -277,6 +319,7 @@ class SmoothObjective:
     units: (d,) the standard deviation of each feature within queries, 0 for constant features. Gradients and steps are
     in u = units × w: a step of length 1 moves scores by about one deviation, independent of feature scales; J is
     unchanged. penalties: (d,), or 1: the regularizer is (lam/2) Σ_j penalties_j (w_j - w0_j)².
+    unchanged. box: as in `Objective`.
     """
 
     shards: tuple[Shard, ...]
@@ -285,6 +328,7 @@ class SmoothObjective:
     w0: Floats
     units: Floats
     penalties: float | Floats = 1.0
+    box: Floats | None = None
 
     def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
         """J_σ(w), and its gradient (d,)."""
@@ -306,8 +350,12 @@ class SmoothObjective:
         losses: list[Any] = [shard.loss for shard in self.shards]
         return sum(float(shard.weights @ loss.ideal) for shard, loss in zip(self.shards, losses, strict=True))
 
-    def slope(self, gradient: Floats) -> float:
-        """‖∇_u J‖: by how much J changes, to first order, with a step in u of length 1."""
+    def slope(self, w: Floats, gradient: Floats) -> float:
+        """‖∇_u J‖, without what leads out of the box: by how much J falls, to first order, with a step in u of length
+        1."""
+        if self.box is not None:
+            gradient = np.where(gradient > 0, np.where(w > self.box[0], gradient, 0.0), gradient)
+            gradient = np.where(gradient < 0, np.where(w < self.box[1], gradient, 0.0), gradient)
         return float(np.linalg.norm(gradient[self.moving] / self.units[self.moving]))
 
     @property
@@ -363,11 +411,12 @@ IDLE = 1e-4  # A feature whose row is this part or more below lam is not binding
 class SparseObjective(Objective):
     """J(w) = lam ‖w‖₁ + R(w) [ORM, section 3.1, Ω = ‖w‖₁].
 
-    The penalty is centered at w0 = 0. `begins` is the starting point of training, which determines the critical point
-    found under a nonconvex risk.
+    The penalty is centered at 0; w0 is the point of the box nearest to it. `begins` is the starting point of training,
+    which determines the critical point found under a nonconvex risk.
 
     Lower bound: for every α >= 0 with Σ α <= capacity in each group and |slopesᵀα| <= lam in each feature,
-    Σ α heights <= min J, since Σ_g R_g(w) >= Σ α (heights + slopes w) >= Σ α heights - lam ‖w‖₁.
+    Σ α heights <= min J, since Σ_g R_g(w) >= Σ α (heights + slopes w) >= Σ α heights - lam ‖w‖₁. In a box slopesᵀα is
+    limited only towards sides without a limit; lam |w_j| + (slopesᵀα)_j w_j is least at a limit, or nearest to 0.
     """
 
     begins: Floats = field(default_factory=lambda: np.zeros(0))
@@ -399,7 +448,7 @@ class SparseObjective(Objective):
 
     @property
     def start(self) -> Floats:
-        return self.begins
+        return self.project(self.begins)
 
     def between(self, w: Floats, least: Floats, part: float) -> Floats:
         """All of the way: a weight that is 0 there would never be 0 on the way."""
@@ -422,8 +471,14 @@ class SparseObjective(Objective):
         began = perf_counter()
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
         program = l1_margin_dual(
-            _without_faint(planes.slopes), planes.heights, lam=self.lam, groups=planes.group, group_mass=capacity
+            _without_faint(planes.slopes),
+            planes.heights,
+            lam=self.lam,
+            groups=planes.group,
+            group_mass=capacity,
+            box=self.box,
         )
+        alpha = np.pad(alpha, (0, program.objective.size - alpha.size))
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         try:
             limits: dict[str, Any] = {"time_limit": seconds} if supports_option(self.master, "time_limit") else {}
@@ -436,23 +491,35 @@ class SparseObjective(Objective):
             raise MasterProblemError(
                 f"master_solver {solution.solver!r} returns no duals, which are the weights; use master_solver='auto'"
             )
-        weights, pull = self._proving(planes, capacity, solution.x)
-        bound = float(weights @ planes.heights)
+        weights, pull, least = self._proving(planes, capacity, solution.x)
+        bound = float(weights @ planes.heights) + least
         bound -= ROUNDING * float(weights @ np.abs(planes.heights))
         duals = solution.dual["feature"]
         presses = (np.abs(pull) >= (1.0 - IDLE) * self.lam) & (np.abs(duals) > NOTHING * np.abs(duals).max())
-        return MasterAnswer(np.where(presses, duals, 0.0), bound, weights, perf_counter() - began)
+        w = self.project(np.where(presses, duals, 0.0))
+        return MasterAnswer(w, bound, weights, perf_counter() - began)
 
-    def _proving(self, planes: PlaneSet, capacity: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """The weights of the planes that a solver gave, made feasible, and slopesᵀα before they were scaled."""
+    def _proving(self, planes: PlaneSet, capacity: Floats, weights: Floats) -> tuple[Floats, Floats, float]:
+        """The weights of the planes that a solver gave, made feasible; slopesᵀα before they were scaled; and a lower
+        bound of the least of lam ‖w‖₁ + wᵀ slopesᵀα."""
         capacities = capacity[planes.group]
-        alpha = np.clip(weights, 0.0, capacities)
+        alpha = np.clip(weights[: len(planes)], 0.0, capacities)
         alpha[alpha <= NOTHING * capacities] = 0.0
         used = np.bincount(planes.group, alpha, capacity.size)
         alpha *= (capacity / np.maximum(used, capacity))[planes.group]
         pull, size = planes.slopes.T @ alpha, np.abs(planes.slopes).T @ alpha
-        reach = float((np.abs(pull) + ROUNDING * size).max(initial=0.0))
-        return alpha * (self.lam / max(reach, self.lam)) * (1.0 - ROUNDING), pull
+        low, high = (-np.inf, np.inf) if self.box is None else self.box
+        free = np.maximum(np.where(np.isinf(low), pull, 0.0), np.where(np.isinf(high), -pull, 0.0))
+        reach = float((free + ROUNDING * size).max(initial=0.0))
+        scale = self.lam / max(reach, self.lam)
+        least = 0.0
+        if self.box is not None:
+            ends = np.where(np.isfinite(self.box), self.box, self.w0)
+            ends = np.vstack([ends, self.w0])
+            terms = self.lam * np.abs(ends) + scale * pull * ends - 2.0 * ROUNDING * (self.lam + size) * np.abs(ends)
+            least = float(terms.min(axis=0).sum())
+            least -= ROUNDING * float(np.abs(terms).max(axis=0).sum())
+        return alpha * scale * (1.0 - ROUNDING), pull, least
 
 
 def _without_faint(slopes: Floats) -> Floats:
@@ -462,6 +529,10 @@ def _without_faint(slopes: Floats) -> Floats:
 
 
 def largest(objective: Objective) -> float:
-    """A lam from which on w = 0 is optimal (of a nonconvex risk: critical): ‖g‖_∞ of the subgradient g of R at 0."""
-    here = objective.risk.at(np.zeros_like(objective.w0))
-    return float(np.abs(here.slopes - here.references).max()) * (1.0 + FAINT)
+    """A lam from which on w = 0 is optimal (of a nonconvex risk: critical): ‖g‖_∞ of the subgradient g of R at 0. In a
+    box, from which on the point nearest to 0 is: of g_j what leads away from it without leaving the box."""
+    here, box = objective.risk.at(objective.project(np.zeros_like(objective.w0))), objective.box
+    slope = (here.slopes - here.references)[0]
+    if box is not None:
+        slope = np.where(slope > 0, np.where(box[0] < 0, slope, 0.0), np.where(box[1] > 0, slope, 0.0))
+    return float(np.abs(slope).max()) * (1.0 + FAINT)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
 
 from rankopt.data.canonical_order import rows_of
 from rankopt.optimize.least_squares import centered, least_squares, spread
@@ -29,6 +30,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FOLDS = 5
+
+LEAST = 1e-12  # the least eigenvalue, of a matrix with diagonal 1, that a bounded solution sees
 
 POWERS = np.linspace(-10.0, 2.0, 12 * 6 + 1)
 """Ridges of each kind that are looked at, as powers of ten times the largest e_i."""
@@ -166,7 +169,7 @@ def of_queries(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     return rows_of(offsets, chosen), np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])
 
 
-def products(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Products:
+def products(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints | None) -> Products:
     """G, b and ‖r‖² of these queries, in one pass over their rows."""
     matrix, right = centered(features, targets, weights, rows, offsets)
 
@@ -175,6 +178,27 @@ def products(features: Any, targets: Floats, weights: Floats, rows: Ints, offset
 
     found = np.sum(matrix.reduced(both), axis=0)
     return Products(found[:, :-1], found[:, -1], float(right @ right))
+
+
+def least_squares_in_box(
+    box: Floats, features: Any, targets: Floats, weights: Floats, alpha: Floats, rows: Ints, offsets: Ints | None
+) -> Floats:
+    """The w of `least_squares` in box (2, d), box[0] <= w <= box[1], by an active-set method [Stark and Parker 1995] on
+    a root of AᵀA + α with columns of norm 1."""
+    found = products(features, targets, weights, rows, offsets)
+    system = found.squares + np.diag(alpha)
+    scale = 1.0 / np.sqrt(np.where(np.diagonal(system) > 0, np.diagonal(system), 1.0))
+    values, vectors = np.linalg.eigh(system * scale * scale[:, None])
+    root = np.sqrt(np.maximum(values, LEAST))  # of several solutions the shortest
+    right = vectors.T @ (found.crossed * scale) / root
+    matrix, low, high = root[:, None] * vectors.T, *(box / scale)
+    free = low < high  # lsq_linear takes no others
+    solved = np.where(free, 0.0, low)
+    right -= matrix[:, ~free] @ solved[~free]
+    if free.any():
+        limits, steps = (low[free], high[free]), 20 * free.size + 100
+        solved[free] = lsq_linear(matrix[:, free], right, limits, method="bvls", tol=1e-14, max_iter=steps).x
+    return np.asarray(np.clip(solved * scale, *box))
 
 
 WIDEST = 2048

@@ -84,7 +84,8 @@ class SteepestSubgradient:
         state = replace(state, idle=idle)
         if idle >= STUCK and least is not None:
             return replace(state, trial=least, length=0.0)
-        return self._search_direction(before, state, float(height), uphill)
+        state = self._search_direction(before, state, float(height), uphill)
+        return replace(state, trial=objective.project(state.trial))
 
     def finish(self, state: SteepestState, objective: Objective) -> SteepestState:
         """The state with all that its planes prove."""
@@ -215,7 +216,7 @@ class StochasticSubgradient:
             away = (1.0 - length) * (w - objective.w0)
             away -= length * parts * objective.inverse_hessian * (here.slopes - here.references)[0]
             size = float(np.linalg.norm(objective.per_unit(away)))
-            w = objective.w0 + away * (min(1.0, state.radius / size) if size else 1.0)
+            w = objective.project(objective.w0 + away * (min(1.0, state.radius / size) if size else 1.0))
             mean = mean + (self.averaging + 1.0) / (self.averaging + updates) * (w - mean)
         if state.planes.references.shape[0] < parts:  # planes of all parts sum to one of the risk
             slopes, heights, order = (

@@ -30,6 +30,7 @@ from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.starts import unit_of_gains
+from rankopt.rankers.stream import partial_fit
 from rankopt.rankers.typing import (
     AnyBound,
     AnyCheckpoint,
@@ -40,6 +41,7 @@ from rankopt.rankers.typing import (
     AnyPositionWeights,
     AnySolver,
     Callbacks,
+    CoefBounds,
     Normalize,
     PenaltyName,
     ReferenceName,
@@ -120,6 +122,10 @@ class LargeMarginRanker(OptimizedRanker):
         (`selected_`, `get_support()`). With "l1", w0 is the start of training only, and `w0_` is 0. Features
         should have one scale. The master is a linear program ("auto" is HiGHS); `path(lams=20)` begins where 0
         is optimal. Methods: "bundle" and "cutting_planes".
+    coef_bounds : default None
+        Limits of the weights `coef_`: one pair (low, high) for all, a pair for each feature (d, 2), or {name: (low,
+        high)}; None in a pair is no limit. (0, None) allows no negative weight. They are limits of normalized
+        features if `normalize` is set. w₀ is projected to them.
 
     **Solver**
 
@@ -193,6 +199,7 @@ class LargeMarginRanker(OptimizedRanker):
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
         penalty: PenaltyName = "l2",
+        coef_bounds: CoefBounds = None,
     ) -> None:
         self.measure = measure
         self.feature_map = feature_map
@@ -218,6 +225,9 @@ class LargeMarginRanker(OptimizedRanker):
         self.constraints = constraints
         self.normalize = normalize
         self.penalty = penalty
+        self.coef_bounds = coef_bounds
+
+    partial_fit = partial_fit
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         regret = RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights)

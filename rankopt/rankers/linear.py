@@ -7,7 +7,7 @@ the nonconvex bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -23,12 +23,12 @@ from rankopt.explanations.contributions import Explanation
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize.least_squares import column_units, in_units, least_squares
-from rankopt.optimize.ridge import Choice, ridges_of
-from rankopt.options import NOT_NEGATIVE, Rules, check, check_options
+from rankopt.optimize.ridge import WIDEST, Choice, least_squares_in_box, ridges_of
+from rankopt.options import NOT_NEGATIVE, Rules, as_numbers, check, check_options
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import document_id, read_pair
-from rankopt.rankers.typing import AnyMeasure, AnyRows, Document, Normalize
+from rankopt.rankers.typing import AnyMeasure, AnyRows, CoefBounds, Document, Normalize
 from rankopt.scorers.linear import linear_scores
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ class RegressionRanker(LinearRanker):
     intercept : default "query"
         `"query"`, a β for each query, so that only differences within queries are fitted; or `"all"`, one β as
         in [ORM]; "auto" chooses the ridge for the former.
+    coef_bounds : default None
+        As in `LargeMarginRanker`; "auto" chooses the ridge without them.
 
     Notes
     -----
@@ -179,12 +181,14 @@ class RegressionRanker(LinearRanker):
         intercept: Literal["query", "all"] = "query",
         measure: AnyMeasure = "nDCG@10",
         normalize: Normalize = "auto",
+        coef_bounds: CoefBounds = None,
     ) -> None:
         self.alpha = alpha
         self.target = target
         self.intercept = intercept
         self.measure = measure
         self.normalize = normalize
+        self.coef_bounds = coef_bounds
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         chosen = isinstance(self.alpha, str)
@@ -194,6 +198,12 @@ class RegressionRanker(LinearRanker):
         if hasattr(self, "best_score_"):
             del self.best_score_
         parse(self.measure)  # a slip in what it is judged by is an error before training
+        box = box_of(self.coef_bounds, queries.feature_names, (queries.n_features,))
+        if box is not None and queries.n_features > WIDEST:
+            raise OptionError(
+                f"coef_bounds need at most {WIDEST} features here; got {queries.n_features}. Take "
+                "LossRanker(method='block_frank_wolfe')."
+            )
         arranged = canonical(queries, weights)
         targets, rows = self._targets(arranged), row_weights(arranged)
         if targets.max() > LARGEST:
@@ -208,7 +218,7 @@ class RegressionRanker(LinearRanker):
         else:
             alpha = np.full(arranged.n_features, float(self.alpha))
         offsets = arranged.offsets if self.intercept == "query" else None
-        self.coef_ = units * least_squares(features, targets, rows, alpha, arranged.rows, offsets)
+        self.coef_ = units * solved_in(box, units, features, targets, rows, alpha, arranged.rows, offsets)
         with np.errstate(over="ignore"):
             self.alpha_ = np.minimum(alpha / units / units, np.finfo(np.float64).max)
         if judge is not None:
@@ -225,6 +235,34 @@ class RegressionRanker(LinearRanker):
         if not isinstance(measure, PositionalMeasure):
             raise OptionError(f"{measure} has no gains to regress on because it is not positional; use target='grade'.")
         return np.asarray(measure.gain(relevance, queries.offsets))
+
+
+def box_of(coef_bounds: Any, names: Sequence[str] | None, shape: tuple[int, ...]) -> Floats | None:
+    """(2, d) the limits of weights of this shape, flat; None where there are none. coef_bounds: one pair (low, high),
+    a pair for each feature, or a mapping from names of features; None in a pair is no limit."""
+    if coef_bounds is None:
+        return None
+    pairs = coef_bounds
+    if isinstance(coef_bounds, Mapping):
+        unknown = [name for name in coef_bounds if name not in (names or ())]
+        if unknown:
+            known = "the features have no names; pass one pair a feature" if names is None else f"{', '.join(names)}"
+            raise OptionError(f"coef_bounds has {unknown[0]!r:.80}, which is no feature; known are {known:.500}")
+        pairs = [coef_bounds.get(name, (None, None)) for name in names or ()]
+    limits = as_numbers("coef_bounds", pairs)  # None is NaN
+    if limits.shape not in ((2,), (*shape[-1:], 2), (*shape, 2)):
+        size = " × ".join(map(str, (*shape, 2)))
+        raise OptionError(
+            f"coef_bounds must be a pair (low, high), {size} numbers, or a mapping from feature to pair; got an array "
+            f"of shape {limits.shape}"
+        )
+    limits = np.broadcast_to(np.where(np.isnan(limits), [-np.inf, np.inf], limits), (*shape, 2))
+    box = np.moveaxis(limits, -1, 0).reshape(2, -1)
+    wrong = ~((box[0] <= box[1]) & (box[0] < np.inf) & (box[1] > -np.inf))
+    if wrong.any():
+        low, high = box[:, wrong][:, 0]
+        raise OptionError(f"coef_bounds needs low <= high, finite or None; got ({low:g}, {high:g})")
+    return box if np.isfinite(box).any() else None
 
 
 def row_weights(queries: Arrangement) -> Floats:
@@ -244,9 +282,18 @@ def best_judged(ridges: Choice, units: Floats, judge: Callable[[Floats], float])
     return np.asarray(ridges.penalties[np.flatnonzero(judged == judged.max())[-1]])
 
 
-def cross_validated_ridge(queries: Arrangement) -> Floats:
-    """The weights (d,) of `RegressionRanker()` on these queries."""
+def solved_in(
+    box: Floats | None, units: Floats, features: Any, targets: Floats, weights: Floats, *problem: Any
+) -> Floats:
+    """`least_squares` of features in units, in a box of the weights of the features themselves."""
+    if box is None or features.shape[1] > WIDEST:
+        return least_squares(features, targets, weights, *problem)
+    return least_squares_in_box(box / units, features, targets, weights, *problem)
+
+
+def cross_validated_ridge(queries: Arrangement, box: Floats | None = None) -> Floats:
+    """The weights (d,) of `RegressionRanker()` on these queries, in the box if there are at most WIDEST of them."""
     (features, units), weights = in_range(queries.features), row_weights(queries)
     grades = np.asarray(queries.graded, dtype=np.float64)
     alpha = ridges_of(features, grades, weights, queries.rows, queries.offsets).cross_validated()
-    return units * least_squares(features, grades, weights, alpha, queries.rows, queries.offsets)
+    return units * solved_in(box, units, features, grades, weights, alpha, queries.rows, queries.offsets)

@@ -15,6 +15,7 @@ from rankopt.losses.loss import protocol_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.path import LOSS_FACTORS
+from rankopt.rankers.stream import partial_fit
 from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
@@ -22,6 +23,7 @@ from rankopt.rankers.typing import (
     AnyMethod,
     AnySolver,
     Callbacks,
+    CoefBounds,
     LossName,
     Normalize,
     PenaltyName,
@@ -69,6 +71,8 @@ class LossRanker(OptimizedRanker):
 
     penalty : default "l2"
         As in `LargeMarginRanker`.
+    coef_bounds : default None
+        As in `LargeMarginRanker`.
 
     **Solver**
 
@@ -111,6 +115,7 @@ class LossRanker(OptimizedRanker):
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
         penalty: PenaltyName = "l2",
+        coef_bounds: CoefBounds = None,
     ) -> None:
         self.loss = loss
         self.measure = measure
@@ -132,6 +137,9 @@ class LossRanker(OptimizedRanker):
         self.constraints = constraints
         self.normalize = normalize
         self.penalty = penalty
+        self.coef_bounds = coef_bounds
+
+    partial_fit = partial_fit
 
     def _order_matters(self) -> bool:
         return sees_queries(self.loss)
@@ -170,6 +178,8 @@ class PairwiseRanker(OptimizedRanker):
 
     penalty : default "l2"
         As in `LargeMarginRanker`.
+    coef_bounds : default None
+        As in `LargeMarginRanker`.
 
     **Solver**
 
@@ -206,6 +216,7 @@ class PairwiseRanker(OptimizedRanker):
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
         penalty: PenaltyName = "l2",
+        coef_bounds: CoefBounds = None,
     ) -> None:
         self.measure = measure
         self.w0 = w0
@@ -226,6 +237,9 @@ class PairwiseRanker(OptimizedRanker):
         self.constraints = constraints
         self.normalize = normalize
         self.penalty = penalty
+        self.coef_bounds = coef_bounds
+
+    partial_fit = partial_fit
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         return loss_shards("pairwise", self.measure, queries)

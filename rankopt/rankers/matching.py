@@ -43,6 +43,7 @@ from rankopt.rankers.typing import (
     AnyRows,
     AnySolver,
     Callbacks,
+    CoefBounds,
     Document,
     Normalize,
     SlotStart,
@@ -147,6 +148,8 @@ class MatchingRanker(OptimizedRanker):
     lam, C, normalize : defaults "scale", None, None
         As in `LargeMarginRanker`, but with w0="zeros" "scale" is U / (10 m). A scale of one feature, or of
         position_weight, leaves the matchings the same.
+    coef_bounds : default None
+        As in `LargeMarginRanker`, the same limits for every slot; or (k, d, 2).
 
     **Solver**
 
@@ -197,6 +200,7 @@ class MatchingRanker(OptimizedRanker):
         checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         normalize: Normalize = None,
+        coef_bounds: CoefBounds = None,
     ) -> None:
         self.n_positions = n_positions
         self.position_weight = position_weight
@@ -217,6 +221,7 @@ class MatchingRanker(OptimizedRanker):
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.normalize = normalize
+        self.coef_bounds = coef_bounds
 
     def _before(self, queries: Queries) -> None:
         self.position_weight_ = slot_weights(self.n_positions, self.position_weight, queries)
@@ -384,7 +389,7 @@ def _by_ties(queries: Queries) -> Ints:
     return np.lexsort((tie_order(queries, rows), queries.query_of(rows)))
 
 
-def regression(ranker: Any, queries: Arrangement) -> Floats:
+def regression(ranker: Any, queries: Arrangement, box: Floats | None = None) -> Floats:
     """Least squares on belonging in the slot, in units of the mean benefit."""
     belongs = benefit(queries, slot_weights(ranker.n_positions, ranker.position_weight, queries)) > 0
     weights, targets = row_weights(queries), belongs.T * ranker._unit_of_gains(queries)

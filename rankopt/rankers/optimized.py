@@ -29,17 +29,19 @@ from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Clock, Training, train
+from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.minimize import as_master
 from rankopt.optimize.objective import Objective, largest
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.inputs import query_weights
-from rankopt.rankers.linear import LinearRanker
+from rankopt.rankers.linear import LinearRanker, box_of
 from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.starts import STRENGTH, ZERO_STRENGTH, feature_units, get_start, natural_lam, unit_of
+from rankopt.rankers.stream import Stream
 from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ def penalized(penalty: Any, method: object) -> type[Objective]:
 
 
 MARGIN_STARTS = ("ridge", "ranksvm")  # starts whose margins are 1, in units of the gains
+
+WIDEST = 1 << 24  # numbers of the planes that the limits of weights add to a master
 
 LEFT_IN = 0.03  # what lam="scale" is under penalty="l1", as part of the λ at which no feature is left in
 
@@ -82,6 +86,8 @@ class OptimizedRanker(LinearRanker):
 
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
+
+    _stream: Stream | None = None  # of `partial_fit`
 
     certificate_: Certificate
     history_: History
@@ -120,6 +126,13 @@ class OptimizedRanker(LinearRanker):
 
     path = fit_path
 
+    def _stream_of(self, queries: Queries) -> Stream | None:
+        """The stream of `partial_fit` if these are its queries."""
+        return self._stream if self._stream is not None and self._stream.queries is queries else None
+
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_stream"}
+
     def objective(self, queries: Queries, query_weight: Weights | None = None) -> Objective:
         """The objective J that `fit` minimizes on these queries, with query_weight as in `fit`."""
         check_options(self)
@@ -131,11 +144,18 @@ class OptimizedRanker(LinearRanker):
         if admissible is not None:
             admissible.validate(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=self._content(queries))
-        w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
-        risk = Risk(self._shards(arranged, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
+        stream = self._stream_of(queries)
+        placed = arranged if stream is None else stream.in_order(arranged)
+        box = box_of(getattr(self, "coef_bounds", None), queries.feature_names, self._shape(arranged))
+        # w₀ is found once, after the options are known to be good
+        center = None if stream is None else stream.center
+        w0 = cache(lambda: self._w0(arranged, box) if center is None else center.ravel())
+        risk = Risk(self._shards(placed, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
         units = np.resize(feature_units(arranged), w0().size) if isinstance(self.lam, str) and self.C is None else None
-        objective = self._objective_class().begun_at(risk, lam, w0(), self._master(), small, units)
+        objective = self._objective_class().begun_at(risk, lam, w0(), self._master(), small, units).within(box)
+        if box is not None:
+            self._check_box(objective, box)
         if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
             objective = replace(objective, lam=LEFT_IN * largest(objective) or 1.0)
         if self.lam == "auto":
@@ -143,6 +163,8 @@ class OptimizedRanker(LinearRanker):
         return objective
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        if self._stream_of(queries) is None:
+            self._stream = None
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         self._before(queries)
@@ -161,8 +183,10 @@ class OptimizedRanker(LinearRanker):
         objective = self.objective(queries, weights)
         method = get_method(self.method, getattr(self, "random_state", None))
         start = objective.start
-        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
-            start = self.coef_.ravel()
+        stream = self._stream_of(queries)
+        again = self.warm_start or stream is not None
+        if again and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
+            start = objective.project(self.coef_.ravel())
         judge = None if evaluation is None else self._judge(evaluation)
         if judge is not None and objective.start_counts and start is not objective.start:
             start = max(objective.start, start, key=judge)  # both are candidates; of equals the former
@@ -174,8 +198,13 @@ class OptimizedRanker(LinearRanker):
                 keep = run.checkpoint.keep
                 if begun is not None:
                     run.checkpoint.check(begun, objective)
+            elif stream is not None:
+                objective, begun = stream.continued(objective, method, start)
             clock = Clock.started(self.max_iter, self.time_limit, run.callbacks, () if begun is None else begun.history)
-            return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
+            outcome = train(objective, method, start, self.tol, clock, judge, begun, keep)
+            if stream is not None:
+                self._stream = stream.after(outcome, objective)
+            return outcome, objective
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         self.coef_ = outcome.w
@@ -209,6 +238,21 @@ class OptimizedRanker(LinearRanker):
             return self._natural_lam(queries, count) * unit_of(risk.shards) / self._unit_of_gains(queries)
         return float(self.lam)
 
+    def _check_box(self, objective: Objective, box: Floats) -> None:
+        """Raise OptionError where no master program can hold the limits of the weights."""
+        if self.method == "block_frank_wolfe" or isinstance(self.method, BlockFrankWolfe):
+            return  # without a master
+        if np.isfinite(box).sum() * box.shape[1] > WIDEST:
+            raise OptionError(
+                f"coef_bounds of {box.shape[1]} features make too large a master program; limit fewer, or take "
+                "method='block_frank_wolfe', which solves none"
+            )
+        if not objective.takes_groups():
+            raise OptionError(
+                f"coef_bounds need a master_solver of planes in several groups; {self.master_solver!r} takes one. "
+                "Take 'auto'."
+            )
+
     def _natural_lam(self, queries: Arrangement, count: int) -> float:
         """λ of lam="scale" for losses and gains of size 1."""
         start = self._start()
@@ -219,16 +263,17 @@ class OptimizedRanker(LinearRanker):
         """The unit in which the loss measures margins: scores that are as many times as large have the same orders."""
         return 1.0
 
-    def _w0(self, queries: Arrangement) -> Floats:
+    def _w0(self, queries: Arrangement, box: Floats | None) -> Floats:
         start, shape = self._start(), self._shape(queries)
         if isinstance(start, str):
-            w0 = np.asarray(get_start(start, self._starts)(self, queries)).ravel()
-            return w0 * self._unit_of_gains(queries) if start in MARGIN_STARTS else w0
+            w0 = np.asarray(get_start(start, self._starts)(self, queries, box)).ravel()
+            w0 = w0 * self._unit_of_gains(queries) if start in MARGIN_STARTS else w0
+            return w0 if box is None else np.clip(w0, *box)
         w0 = as_numbers("w0", start)
         if w0.shape != shape or not np.isfinite(w0).all():
             size = " × ".join(map(str, shape))
             raise OptionError(f"w0 has shape {w0.shape}; it needs {size} finite numbers, one a feature")
-        return w0.ravel()
+        return w0.ravel() if box is None else np.clip(w0.ravel(), *box)
 
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:
         """The shape of coef_."""

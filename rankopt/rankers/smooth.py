@@ -34,7 +34,7 @@ from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.inputs import query_weights
-from rankopt.rankers.linear import LinearRanker
+from rankopt.rankers.linear import LinearRanker, box_of
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start
 from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
 from rankopt.rankers.typing import (
@@ -42,6 +42,7 @@ from rankopt.rankers.typing import (
     AnyEngine,
     AnyMeasure,
     Callbacks,
+    CoefBounds,
     Normalize,
     SmoothStart,
     StrengthName,
@@ -95,6 +96,8 @@ class SmoothRanker(LinearRanker):
 
     bandwidths : default (1.0, 0.5, 0.25)
         σ of the stages, in deviations of the scores (within queries) at w₀; usually decreasing.
+    coef_bounds : default None
+        As in `LargeMarginRanker`; with method="L-BFGS".
 
     **Solver**
 
@@ -154,6 +157,7 @@ class SmoothRanker(LinearRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
+        coef_bounds: CoefBounds = None,
     ) -> None:
         self.measure = measure
         self.bandwidths = bandwidths
@@ -170,6 +174,7 @@ class SmoothRanker(LinearRanker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+        self.coef_bounds = coef_bounds
 
     def objective(self, queries: Queries, query_weight: Weights | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""
@@ -188,7 +193,10 @@ class SmoothRanker(LinearRanker):
 
         parts = shards(arranged, build)
         lam = self._lam(arranged, sum(len(part) for part in parts))
-        w0 = self._w0(arranged)
+        box = box_of(self.coef_bounds, queries.feature_names, (queries.n_features,))
+        if box is not None and self.method != "L-BFGS":
+            raise OptionError(f"coef_bounds need method='L-BFGS'; got {self.method!r}")
+        w0 = self._w0(arranged, box)
         apart = deviation(parts, w0)
         with np.errstate(over="ignore"):
             scaled = w0 / apart if apart > 0 else w0
@@ -196,7 +204,8 @@ class SmoothRanker(LinearRanker):
             raise OptionError("w0 gives scores that are next to equal, so that it has no scale; give another start")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
         penalties = feature_penalties(arranged) if isinstance(self.lam, str) else 1.0
-        return SmoothObjective(parts, engine, lam, scaled, deviations(arranged), penalties)
+        scaled = scaled if box is None else np.clip(scaled, *box)
+        return SmoothObjective(parts, engine, lam, scaled, deviations(arranged), penalties, box)
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
@@ -247,9 +256,9 @@ class SmoothRanker(LinearRanker):
             return float(self.lam)
         return STRENGTH * spread(queries) * unit_of_gains(self.measure, queries) / count
 
-    def _w0(self, queries: Arrangement) -> Floats:
+    def _w0(self, queries: Arrangement, box: Floats | None) -> Floats:
         if isinstance(self.w0, str):
-            return np.asarray(get_start(self.w0, SMOOTH_STARTS)(self, queries))
+            return np.asarray(get_start(self.w0, SMOOTH_STARTS)(self, queries, box))
         w0 = as_numbers("w0", self.w0)
         if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
             raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")

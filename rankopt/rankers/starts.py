@@ -49,34 +49,39 @@ TOL, STEPS = 1e-3, 300
 """The relative gap to which a start is trained, and the steps after which it is good enough in any case."""
 
 
-def zeros(ranker: Any, queries: Arrangement) -> Floats:
+def zeros(ranker: Any, queries: Arrangement, box: Floats | None = None) -> Floats:
     """w₀ = 0."""
     return np.zeros(ranker._shape(queries))
 
 
-def regression(ranker: Any, queries: Arrangement) -> Floats:
+def regression(ranker: Any, queries: Arrangement, box: Floats | None = None) -> Floats:
     """Least squares on the gains, one intercept for all [ORM, section 6.3]."""
     gains = ranker._gains(queries)
     return least_squares(queries.features, gains, row_weights(queries), 0.0, queries.rows)
 
 
-def ridge(ranker: Any, queries: Arrangement) -> Floats:
+def ridge(ranker: Any, queries: Arrangement, box: Floats | None = None) -> Floats:
     """The weights w of `RegressionRanker()` times the t >= 0 of RankSVM with their scores as its one feature: the order
     of the ridge, with margins of 1."""
-    w = cross_validated_ridge(queries)
+    w = cross_validated_ridge(queries, signs(box))
     scores = row_scores(queries.features, queries.rows, w)
     along = replace(queries, features=scores[:, None], rows=np.arange(scores.size))
     return np.asarray(w * max(float(by_pairs(ranker, along, STRENGTH)[0]), 0.0))
 
 
-def bare_ridge(ranker: Any, queries: Arrangement) -> Floats:
+def bare_ridge(ranker: Any, queries: Arrangement, box: Floats | None = None) -> Floats:
     """The weights of `RegressionRanker()` as they are."""
-    return cross_validated_ridge(queries)
+    return cross_validated_ridge(queries, signs(box))
 
 
-def ranksvm(ranker: Any, queries: Arrangement) -> Floats:
+def ranksvm(ranker: Any, queries: Arrangement, box: Floats | None = None) -> Floats:
     """The weights of `PairwiseRanker()`."""
-    return by_pairs(ranker, queries, ZERO_STRENGTH)
+    return by_pairs(ranker, queries, ZERO_STRENGTH, signs(box))
+
+
+def signs(box: Floats | None) -> Floats | None:
+    """The box with its limits of sign alone, which a start keeps whatever it is multiplied with."""
+    return None if box is None else np.stack([np.where(box[0] < 0, -np.inf, 0.0), np.where(box[1] > 0, np.inf, 0.0)])
 
 
 def workers(ranker: Any) -> tuple[str, int | None]:
@@ -84,13 +89,15 @@ def workers(ranker: Any) -> tuple[str, int | None]:
     return "serial" if ranker.engine == "serial" else "threads", None if ranker.n_jobs in (None, -1) else ranker.n_jobs
 
 
-def by_pairs(ranker: Any, queries: Arrangement, strength: float) -> Floats:
+def by_pairs(ranker: Any, queries: Arrangement, strength: float, box: Floats | None = None) -> Floats:
     """RankSVM at the `natural_lam` of this strength. Limits of time begin afterwards: a start that they cut off would
     depend on the speed of the machine."""
     engine = get_engine(*workers(ranker))
     risk = Risk(shards_of_grades(queries, PairwiseHinge), engine)
     lam, units = natural_lam(queries, risk.weights.size, strength), feature_units(queries)
-    objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets), units=units)
+    objective = Objective(
+        risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets), units=units
+    ).within(box)
     with ended(engine, True):
         outcome = train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, None))
     if outcome.certificate.stop is Stop.INTERRUPTED:
@@ -98,12 +105,12 @@ def by_pairs(ranker: Any, queries: Arrangement, strength: float) -> Floats:
     return outcome.w
 
 
-def get_start(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement], Floats]:
-    """The start of this name among those `known`: a function of the ranker and of its training queries to w₀. Raises
-    OptionError for another one."""
+def get_start(name: str, known: Mapping[str, str]) -> Callable[..., Floats]:
+    """The start of this name among those `known`: a function of the ranker, its training queries and the box to w₀.
+    Raises OptionError for another one."""
     if name not in known:
         raise OptionError(f"w0 = {name!r} is unknown; use {', '.join(map(repr, known))} or an array")
-    start: Callable[[Any, Arrangement], Floats] = load(known[name])
+    start: Callable[..., Floats] = load(known[name])
     return start
 
 

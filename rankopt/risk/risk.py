@@ -250,11 +250,13 @@ class Risk:
     """R(w) = Σ_q v_q loss_q(X_q w), the weights v summing to 1, as a sum over shards in their order.
 
     touch: where the convex majorant of a nonconvex risk touches it; None is the risk itself.
+    cuts: (G + 1,) where groups of queries begin that methods keep apart; None leaves that to them.
     """
 
     shards: tuple[Shard, ...]
     engine: Engine
     touch: Floats | None = None
+    cuts: Ints | None = None
 
     @property
     def features(self) -> int:

@@ -1,20 +1,24 @@
 """Layers of networks that decide: differentiable argmax of any linear problem, and losses of its decisions.
 
 Y is the feasible set of a problem, θ (..., n) the scores that a network predicts, one a variable. A layer sees Y only
-through an oracle, θ to a vertex of argmax_{y in Y} θᵀy: a function of arrays (m, n), or `RankingArgmax`. Layers have no
-weights: call them in a loop, or from the `forward` of a module.
+through an oracle, θ to a vertex of argmax_{y in Y} θᵀy: a function of arrays (m, n), `RankingArgmax`, or a problem of
+`formulations` whose objective is replaced by θ; if it minimizes, θ are costs. Layers have no weights: call them in a
+loop, or from the `forward` of a module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from formulations.arrays import Floats
+from formulations.problems.cvxpy_problem import as_form, is_model
+from formulations.problems.problem import Problem
 from rankopt.errors import DataError, OptionError
+from rankopt.losses.oracle_problem import ProblemOracle, variables_of
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.segment_ops import mean_of_runs, sorted_rows
 from rankopt.options import NOT_NEGATIVE, POSITIVE, Interval, check, seed_from
@@ -52,23 +56,45 @@ class RankingArgmax:
         return np.where(flat == -np.inf, 0.0, y).reshape(given.shape)
 
 
+@dataclass(frozen=True, eq=False)
+class _ProblemArgmax:
+    """The oracle of a problem."""
+
+    problem: ProblemOracle
+
+    def __call__(self, scores: Floats) -> Floats:
+        return self.problem.solve(scores).decision
+
+
+def get_oracle(argmax: Any, solver: Any) -> tuple[Callable[[Floats], Any], float]:
+    """The oracle, and the sign of the scores: -1 for a problem that minimizes. OptionError for what is none."""
+    if isinstance(argmax, Problem) or is_model(argmax):
+        problem = as_form(argmax)
+        oracle = ProblemOracle((problem,), np.zeros((1, variables_of(problem))), solver)
+        return _ProblemArgmax(oracle), 1.0 if problem.is_maximization else -1.0
+    if callable(argmax):
+        return argmax, 1.0
+    raise OptionError(
+        "argmax must be a problem of formulations, or a function from scores (m, n) to vertices (m, n); "
+        f"got {argmax!r:.80}"
+    )
+
+
 @dataclass(eq=False)
 class Oracle:
-    """Base of what solves: argmax, a function from scores (m, n) to vertices (m, n) that maximize."""
+    """Base of what solves: argmax, an oracle or a problem; solver, of the problem, as in `formulations.solve`."""
 
     argmax: Any
-
-    sign: ClassVar[float] = 1.0
+    solver: Any = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(self.argmax):
-            raise OptionError(f"argmax must be a function from scores (m, n) to vertices; got {self.argmax!r:.80}")
+        self._oracle, self.sign = get_oracle(self.argmax, self.solver)
 
     def solve(self, scores: Floats) -> Floats:
         """(m, n) a vertex for each row of scores."""
         if not (scores < np.inf).all():
             raise DataError("the scores of a layer must be numbers below inf; got inf or nan. Check the network.")
-        found = np.asarray(self.argmax(scores), dtype=np.float64)
+        found = np.asarray(self._oracle(scores), dtype=np.float64)
         if found.shape != scores.shape or not np.isfinite(found).all():
             raise DataError(
                 f"argmax must return one finite vertex for each row, of shape {scores.shape}; got shape {found.shape}"
@@ -106,10 +132,12 @@ class PerturbedArgmax(Layer):
 
     Parameters
     ----------
-    argmax : an oracle, a function from scores (m, n) to vertices (m, n) that maximizes.
+    argmax : a problem of `formulations`, whose objective is replaced by the scores, costs if it minimizes; or an
+        oracle, a function from scores (m, n) to vertices (m, n) that maximizes.
     epsilon : ε > 0, in units of the scores. samples : at least 2; each is one call of the oracle for each row.
     perturbation : "additive"; or "multiplicative", θ exp(εZ - ε²/2): costs keep their signs [Dalle et al. 2022].
     random_state : a seed or a NumPy generator; None is 0. Each call draws new noise.
+    solver : of a problem, as in `formulations.solve`.
     """
 
     epsilon: float = 1.0
@@ -146,7 +174,7 @@ class SparseMAP(Layer):
     vertices [Niculae et al. 2018].
 
     It is found by Wolfe's algorithm (fully corrective Frank-Wolfe) to a gap of `tol` times 1 + ‖θ‖². The Jacobian is
-    the projection onto the directions of the active vertices. argmax: as in `PerturbedArgmax`.
+    the projection onto the directions of the active vertices. Parameters: argmax and solver, as in `PerturbedArgmax`.
     """
 
     tol: float = 1e-12
@@ -269,9 +297,10 @@ class SPOPlusLoss(_DecisionLoss, Oracle):
 
     Parameters
     ----------
-    argmax : as in `PerturbedArgmax`. Costs are then profits: negate those of a minimization.
+    argmax : as in `PerturbedArgmax`. Costs are profits with an oracle, and with a problem that maximizes.
     bound : "convex", SPO+; or "nonconvex", 2ĉᵀy(ĉ) in place of 2ĉᵀy*, with y(ĉ) the decision under ĉ: tighter.
     reduction : "mean" over the rows, "sum" or "none".
+    solver : of a problem, as in `formulations.solve`.
     """
 
     bound: str = "convex"

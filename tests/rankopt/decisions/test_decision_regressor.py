@@ -244,6 +244,17 @@ def test_models_of_other_problems_are_saved_too(kind, tmp_path):
     np.testing.assert_array_equal(rankopt.load_model(tmp_path / "model").decide(X).decision, model.decide(X).decision)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("coef_", np.ones((2, 5))), ("intercept_", np.full(12, np.nan)), ("shared_weights_", True), ("loss", "spo")],
+)
+def test_a_model_that_does_not_fit_together_is_not_saved(paths, tmp_path, name, value):
+    model = DecisionRegressor(paths.problem, lam=1.0).fit(paths.X, paths.costs)
+    setattr(model, name, value)
+    with pytest.raises(ModelError, match=r"parameter has a value|coef_ or intercept_"):
+        model.save(tmp_path / "model")
+
+
 def test_a_function_of_problems_cannot_be_saved(tmp_path):
     model = DecisionRegressor(lambda x: matching(np.ones((2, 2))), lam=1.0).fit(np.eye(3), np.ones((3, 4)))
     with pytest.raises(ModelError, match="pass as_problem"):

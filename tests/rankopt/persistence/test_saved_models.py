@@ -457,3 +457,23 @@ def test_arrays_that_we_would_not_write_are_refused(saved, content, says):
 @pytest.mark.parametrize(("name", "tries"), [("models", 300), ("recovery", 8)])
 def test_files_that_are_changed_and_runs_that_are_killed(name, tries):
     assert_survived(name, tries, seed=11)
+
+
+def test_serving_loads_no_solver_package(queries, tmp_path):
+    """A server that loads a model, predicts and ranks needs NumPy, SciPy, scikit-learn and numba alone."""
+    LargeMarginRanker("nDCG@10", normalize="zscore").fit(queries).save(tmp_path / "model")
+    script = (
+        "import sys, numpy as np\n"
+        "from rankopt import load_model\n"
+        "ranker = load_model(sys.argv[1])\n"
+        "documents = np.random.default_rng(0).normal(size=(100, ranker.n_features_in_))\n"
+        "assert ranker.predict(documents).shape == (100,)\n"
+        "assert len(ranker.rank(documents, k=10)) == 10\n"
+        "print(*{name.split('.')[0] for name in sys.modules})\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "model")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    solvers = {"cvxpy", "ortools", "highspy", "qpsolvers", "daqp", "piqp", "osqp", "clarabel", "scs"}
+    assert (solvers | {"networkx", "matplotlib", "lightgbm", "click", "jinja2"}).isdisjoint(run.stdout.split())

@@ -9,6 +9,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from problems.decisions import KINDS, sign_of
 from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 
@@ -214,6 +215,32 @@ def test_padding_has_no_weight_and_no_gradient(torch, layer):
     assert y[0, 2] == scores.grad[0, 2] == 0.0
     assert torch.isfinite(loss)
     assert torch.isfinite(scores.grad).all()
+
+
+@needs_torch
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_of_problems_are_those_of_their_points(torch, kind):
+    """A problem that minimizes has costs for scores."""
+    rng = np.random.default_rng(4)
+    problem, points = KINDS[kind](rng)
+    sign = sign_of(problem)
+    scores = torch.tensor(rng.normal(size=(3, points.shape[1])), requires_grad=True)
+    costs = rng.normal(size=scores.shape)
+
+    def among_points(given):
+        return points[(given @ points.T).argmax(axis=1)]
+
+    def evaluated(argmax, sign):
+        layers = [PerturbedArgmax(argmax, samples=4, random_state=0), SparseMAP(argmax)]
+        values = [layer(sign * scores) for layer in layers]
+        target = among_points(sign_of(problem) * costs)
+        values += [FenchelYoungLoss(layer)(sign * scores, target) for layer in layers]
+        values += [SPOPlusLoss(argmax, bound=bound)(sign * scores, sign * costs) for bound in ("convex", "nonconvex")]
+        total = sum((value * value).sum() for value in values)
+        return [*values, torch.autograd.grad(total, scores)[0]]
+
+    for found, expected in zip(evaluated(problem, 1.0), evaluated(among_points, sign), strict=True):
+        assert_allclose(found.detach().numpy(), expected.detach().numpy(), atol=1e-6)
 
 
 @needs_torch
