@@ -518,7 +518,8 @@ def _note_normalization(ranker: Any, queries: Queries) -> None:
     check_normalize(method)
     given = not isinstance(getattr(ranker, "w0", None), str | None)
     ranker.normalize_ = (None if given else chosen_method(queries)) if method == "auto" else method
-    if method == "auto" and getattr(ranker, "verbose", 0):
+    verbose = getattr(ranker, "verbose", 0)
+    if method == "auto" and isinstance(verbose, int) and verbose:
         print(f"normalize='auto' is {ranker.normalize_!r}", file=sys.stderr)
 
 
