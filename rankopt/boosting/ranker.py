@@ -124,6 +124,7 @@ def check_trees(texts: Any, rounds: Any, features: int) -> None:
 
 ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with queries to evaluate them on
 FEWEST = 30  # queries of which some are held out
+LARGE = 30_000  # documents, beyond which half the noise is enough
 
 
 def hold_out(queries: Arrangement, fraction: float, seed: int) -> tuple[Arrangement, Arrangement]:
@@ -169,8 +170,9 @@ class BoostedRanker(Ranker):
     num_leaves, min_child_samples, colsample_bytree : defaults 8, None, 0.7
         As in LightGBM: leaves of a tree, the minimum documents of a leaf (None: a hundredth of all, but from 20 to 50),
         and the fraction of the features that a tree uses.
-    score_noise : default 1.0
-        The deviation of the noise added to the scores in each round, in deviations of the scores.
+    score_noise : default None
+        The deviation of the noise added to the scores in each round, in deviations of the scores. None is 1.0, and 0.5
+        with more than 30,000 documents, where leaves average over more of them.
     n_bags : default 3
         The number of models, each with its own noise and features, whose scores are averaged. Time is proportional.
 
@@ -235,7 +237,7 @@ class BoostedRanker(Ranker):
         num_leaves: int = 8,
         min_child_samples: int | None = None,
         colsample_bytree: float = 0.7,
-        score_noise: float = 1.0,
+        score_noise: float | None = None,
         n_bags: int = 3,
         monotone_constraints: Values | Mapping[str, int] | None = None,
         early_stopping: int = 100,
@@ -303,6 +305,9 @@ class BoostedRanker(Ranker):
         self._check_params()
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
+        noise = self.score_noise
+        if noise is None:
+            noise = 1.0 if queries.n_documents <= LARGE else 0.5
         objectives = [
             boosting_objective(
                 self.measure,
@@ -310,7 +315,7 @@ class BoostedRanker(Ranker):
                 bound=self.bound,
                 position_weights=self.position_weights,
                 truncation_level=self.truncation_level,
-                score_noise=self.score_noise,
+                score_noise=noise,
                 seed=seed,
             )
             for seed in seeds_of(self.random_state, int(self.n_bags))
