@@ -89,6 +89,7 @@ class RidgesFor:
             weights = (weights if weights.size else np.ones(values.size)) - self.unrated
             values *= 1.0 + self.unrated / weights
         np.subtract(values, left, out=left)
+        del values  # as large as the ratings
         if self.prior.size:
             left -= np.repeat(self.prior[shard.rows], np.diff(shard.bounds))
         own = self.offset_penalty[shard.rows] if self.offset_penalty.size else self.offset_penalty
