@@ -184,7 +184,7 @@ def test_the_command_line_takes_missing_values_and_names_the_option_that_does(tm
     frame = pd.DataFrame(HOLED, columns=[*"abcd"]).assign(qid=QID, relevance=Y)
     frame.to_csv(tmp_path / "t.csv", index=False)
     write_svmlight(Queries.from_arrays(HOLED, Y, qid=QID), tmp_path / "t.txt")
-    for file, words in (("t.csv", "column 'a'"), ("t.txt", "feature 1 is 'nan'")):
+    for file, words in (("t.csv", "column 'a'"), ("t.txt", "feature 2 is 'nan'")):
         train = ("train", tmp_path / file, "--model", tmp_path / "m", "--ranker")
         refused = called(*train, "regression")
         assert refused.returncode == 3
