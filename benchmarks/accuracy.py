@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from statistics import mean
 from typing import Any
@@ -38,7 +39,7 @@ from rankopt.data import Queries, concatenate
 from rankopt.data.normalization import METHODS, normalize
 from rankopt.evaluation.comparison import compare
 from rankopt.measures import evaluate
-from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers import BoostedRanker, LargeMarginRanker, PairwiseRanker, RegressionRanker
 
 Learner = Callable[[Split, int], np.ndarray]
 """From a split and a seed to the scores of the test documents."""
@@ -310,6 +311,40 @@ def normalization(run: Run) -> None:
             both = [compare(values[method], values[None]) for method in METHODS]
             cells = [f"{one.mean_a:.4f} ({one.p_randomization:.3f})" for one in both]
             row(name, label, f"{np.nanmean(values[None]):.4f}", *cells)
+
+
+@case(packages=["lightgbm"])
+def missing(run: Run) -> None:
+    """30% of the values removed at random, or of the columns of each query: linear with indicators, trees, LightGBM."""
+    from benchmarks.trees import METHODS as GROWN
+
+    peer = GROWN["lambdarank"]
+    learners: dict[str, Learner] = {
+        "linear": ranker(lambda seed: LargeMarginRanker(missing="indicator")),
+        "trees": ranker(lambda seed: BoostedRanker(n_estimators=100, random_state=seed)),
+        "lambdarank": lambda split, seed: peer(split.train, split.test, False, 8, 100, seed),
+    }
+
+    def without(queries: Queries, how: str, rng: np.random.Generator) -> Queries:
+        rows, d = queries.features.shape
+        removed = np.zeros((rows, d), dtype=bool)
+        if how == "at random":
+            removed = rng.random((rows, d)) < 0.3
+        elif how == "by column":
+            removed = (rng.random((len(queries), d)) < 0.3)[queries.query_of(np.arange(rows))]
+        return queries.replace(features=np.where(removed, np.nan, queries.features))
+
+    row = table("set", "removed", *learners)
+    for name in set_names(run, ("MQ2008", "OHSUMED", "LightGBM", "Les Miserables")):
+        for how in ("nothing", "at random", "by column"):
+            rng = np.random.default_rng(run.seed)
+            parts = [Split(without(one.train, how, rng), without(one.test, how, rng)) for one in splits(name)]
+
+            def values(learn: Learner, parts: list[Split] = parts) -> list:
+                return np.concatenate([ndcg(part.test, learn(part, run.seed)) for part in parts]).tolist()
+
+            found = [run.results.get(partial(values, learn), name, how, label) for label, learn in learners.items()]
+            row(name, how, *(f"{np.mean(one):.4f} ± {np.std(one) / len(one) ** 0.5:.4f}" for one in found))
 
 
 @case(data=True)

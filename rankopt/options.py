@@ -59,7 +59,15 @@ class _Functions:
         return "a sequence of functions (step, state)"
 
 
-FUNCTIONS = _Functions()
+class _NotANumber:
+    def __contains__(self, value: Any) -> bool:
+        return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+    def __str__(self) -> str:
+        return "nan"
+
+
+FUNCTIONS, NAN = _Functions(), _NotANumber()
 POSITIVE, NOT_NEGATIVE, COUNT = Interval(0, closed="neither"), Interval(0), Interval(1, integer=True)
 SEED = Interval(0, 2**63, integer=True)
 
@@ -96,7 +104,7 @@ def check(name: str, value: Any, rule: tuple[Any, ...]) -> None:
 def _is(value: Any, alternative: Any) -> bool:
     if alternative is bool:
         return isinstance(value, bool | np.bool_)
-    if isinstance(alternative, Interval | _Functions):
+    if isinstance(alternative, Interval | _Functions | _NotANumber):
         return value in alternative
     if isinstance(alternative, int):
         return number(value) == alternative

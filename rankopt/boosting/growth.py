@@ -54,8 +54,8 @@ Report = Callable[[int, float | None], None]
 @dataclass(frozen=True)
 class Growth:
     """rounds: trees, one a round. patience: rounds without a better measure on the evaluation queries after which it
-    ends. monotone: a sign for each feature, or empty. threads: 0 leaves their number to LightGBM. The rest as LightGBM
-    calls it."""
+    ends. monotone: a sign for each feature, or empty. threads: 0 leaves their number to LightGBM. categorical: the
+    features whose numbers are codes of categories. The rest as LightGBM calls it."""
 
     rounds: int
     learning_rate: float
@@ -65,6 +65,7 @@ class Growth:
     patience: int
     monotone: tuple[int, ...] = ()
     threads: int = 0
+    categorical: tuple[int, ...] = ()
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """Parameters of LightGBM. Sums are taken feature by feature: bit-identical on any number of threads."""
@@ -101,7 +102,7 @@ def grow(
     queries. Empty texts where no feature tells documents apart. Then the measure on the evaluation queries after each
     round, and whether Ctrl-C ended training after a round."""
     package, data = lightgbm(), {id(one.train): one.train for one in members}
-    sets = {key: _data(train) for key, train in data.items()}
+    sets = {key: _data(train, categorical=growth.categorical) for key, train in data.items()}
     if not any(own.feature_num_bin(j) for own in sets.values() for j in range(own.num_feature())):
         return [one.init for one in members], 0, [], False
     boosters, judged = [], _Judged(metric)
@@ -144,15 +145,17 @@ def best_round(values: Sequence[float]) -> int:
     return int(np.convolve(along, np.ones(WINDOW), "valid").argmax()) + 1
 
 
-def _data(train: Arrangement, reference: Any = None) -> Any:
+def _data(train: Arrangement, reference: Any = None, categorical: Sequence[int] = ()) -> Any:
     """The `lightgbm.Dataset`."""
     sizes = np.diff(train.offsets)
     weights: NDArray[np.float64] | None = np.repeat(train.weights * sizes.size, sizes)
     if np.ptp(train.weights) == 0:
         weights = None
     features = table(taken(train.features, train.rows))
-    own = lightgbm().Dataset(features, train.graded, group=sizes, weight=weights, reference=reference, params=OF_DATA)
-    return own.construct()
+    return lightgbm().Dataset(
+        features, train.graded, group=sizes, weight=weights, reference=reference, params=OF_DATA,
+        categorical_feature=[*categorical] or "auto",
+    ).construct()  # fmt: skip
 
 
 def _init_scores(init: str, queries: Arrangement) -> NDArray[np.float64] | None:

@@ -142,6 +142,9 @@ class BoostedRanker(Ranker):
     something to order, v_q = query_weight / Σ query_weight. Trees are grown greedily, so nothing is proved of the
     result; `LargeMarginRanker` has certificates.
 
+    NaN and columns of pandas dtype `category` go to LightGBM as they are. A category is known by its value, in whatever
+    order or number a frame has them; one that `fit` did not know is NaN.
+
     Parameters
     ----------
     **Start here**
@@ -199,13 +202,17 @@ class BoostedRanker(Ranker):
 
     Notes
     -----
-    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each, and
-    `feature_importances_`; where rounds were evaluated `best_score_`, `best_iteration_`, and `evals_result_`, the
-    measure after each round as `{"eval_set": {"nDCG@10": [...]}}`, under "validation" for held-out queries.
+    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each, `categories_`,
+    {feature: its categories} (an array holds positions in it), and `feature_importances_`; where rounds were evaluated
+    `best_score_`, `best_iteration_`, and `evals_result_`, the measure after each round as `{"eval_set": {"nDCG@10":
+    [...]}}`, under "validation" for held-out queries.
     Needs `pip install 'rankopt[boosting]'`; raises OptionError if it is missing.
     """
 
-    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_")
+    _saved: ClassVar[tuple[str, ...]] = (
+        *Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_", "categories_",
+    )  # fmt: skip
+    _allow_nan: ClassVar[bool] = True
     _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {
@@ -218,6 +225,7 @@ class BoostedRanker(Ranker):
     }  # fmt: skip
 
     estimators_: tuple[NDArray[np.uint8], ...]
+    categories_: dict[str, tuple[Any, ...]]
     n_rounds_: int
     best_score_: float
     evals_result_: dict[str, dict[str, list[float]]]
@@ -382,8 +390,14 @@ class BoostedRanker(Ranker):
         rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else int(self.n_estimators)
         return Growth(
             rounds, self.learning_rate, int(self.num_leaves), int(fewest), self.colsample_bytree,
-            int(self.early_stopping), self._signs(), self._threads(),
+            int(self.early_stopping), self._signs(), self._threads(), self._categorical(),
         )  # fmt: skip
+
+    def _categorical(self) -> tuple[int, ...]:
+        """The features whose numbers are codes of categories."""
+        if self.categories_ and self.normalize is not None:
+            raise OptionError(f"normalize must be None where X has categories; got {self.normalize!r}. Leave it out.")
+        return tuple(list(self.feature_names_in_).index(name) for name in self.categories_)
 
     def _init_texts(self) -> list[str]:
         """The trees that each member continues: none without an init_model."""
@@ -394,9 +408,10 @@ class BoostedRanker(Ranker):
         check_is_fitted(init)
         names = [getattr(one, "feature_names_in_", np.arange(one.n_features_in_)).tolist() for one in (init, self)]
         methods = {getattr(one, "normalize_", one.normalize) for one in (init, self)}
-        if names[0] != names[1] or len(init.estimators_) != members or len(methods) > 1:
+        same = getattr(init, "categories_", {}) == self.categories_
+        if names[0] != names[1] or len(init.estimators_) != members or len(methods) > 1 or not same:
             raise OptionError(
-                "init_model must have the features, n_bags and normalize of the ranker; got "
+                "init_model must have the features, categories, n_bags and normalize of the ranker; got "
                 f"{init.n_features_in_} features, n_bags={init.n_bags}, normalize={init.normalize!r}."
             )
         return [text.tobytes().decode("ascii") for text in init.estimators_]
@@ -437,6 +452,9 @@ class BoostedRanker(Ranker):
 
     def _check_learned(self) -> None:
         check_trees(getattr(self, "estimators_", None), getattr(self, "n_rounds_", None), self.n_features_in_)
+        known, names = getattr(self, "categories_", {}), [*getattr(self, "feature_names_in_", ())]
+        if not (isinstance(known, dict) and all(name in names and type(own) is tuple for name, own in known.items())):
+            raise ModelError("categories_ names no features, or lists no categories.")
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -1,8 +1,8 @@
 """Validation of LightGBM's model text: text that is not trees of these features never reaches LightGBM.
 
 LightGBM's own reader trusts sizes and indices; a damaged text could make it read beyond its arrays. So the text is
-parsed here first: a header, then trees of numeric splits, every array as long as its tree requires, every feature one
-of the model's, every child a later split or a leaf, each reached once.
+parsed here first: a header, then trees of splits by numbers or by sets of categories, every array as long as its tree
+requires, every feature one of the model's, every child a later split or a leaf, each reached once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rankopt.persistence.onnx import Nodes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 HEADER = (
     "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "feature_names",
@@ -27,13 +28,14 @@ HEADER = (
 SPLITS = ("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child")
 OF_SPLITS = (*SPLITS, "internal_value", "internal_weight", "internal_count")
 OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
-PLAIN = {"num_cat": "0", "is_linear": "0"}  # no splits by category and no linear leaves: we grow none
+OF_CATEGORIES = ("cat_boundaries", "cat_threshold")
+"""Where the set of each split by category begins and ends in 32-bit words, and the words: bit c is category c."""
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 INTEGER = re.compile(r"-?\d{1,10}")
 LARGEST = 1e300
 END = "end of trees"
-DECISIONS = frozenset("02468") | {"10"}  # numeric splits, whichever way a missing value would go
+DECISIONS = frozenset(map(str, range(12)))  # odd: by category; the rest says where a missing value goes
 
 
 def text_of(booster: Any, rounds: int) -> str:
@@ -89,11 +91,11 @@ def _check_tree(block: str, number: int, features: int) -> None:
     first, *lines = block.split("\n")
     tree = _fields(lines)
     leaves = int(tree["num_leaves"]) if INTEGER.fullmatch(tree.get("num_leaves", "")) else 0
-    known = {"num_leaves", "shrinkage", *PLAIN, *OF_SPLITS, *OF_LEAVES}
+    known = {"num_leaves", "shrinkage", "num_cat", "is_linear", *OF_SPLITS, *OF_LEAVES, *OF_CATEGORIES}
     if first != f"Tree={number}" or leaves < 1 or set(tree) - known:
         raise ModelError(f"tree {number} is not as LightGBM writes it.")
-    if any(tree.get(name) != value for name, value in PLAIN.items()):
-        raise ModelError(f"tree {number} has splits by category or linear leaves, which no model of ours has.")
+    if tree.get("is_linear") != "0":
+        raise ModelError(f"tree {number} has linear leaves, which no model of ours has.")
     numbers = {name: tree.get(name, "").split() for name in (*OF_SPLITS, *OF_LEAVES)}
     for name, values in numbers.items():
         length = leaves - 1 if name in OF_SPLITS else leaves
@@ -104,6 +106,24 @@ def _check_tree(block: str, number: int, features: int) -> None:
         raise ModelError(f"shrinkage of tree {number} is no number.")
     if leaves > 1:
         _check_shape(number, leaves, features, numbers)
+    _check_categories(number, tree, numbers)
+
+
+def _check_categories(number: int, tree: dict[str, str], numbers: dict[str, list[str]]) -> None:
+    """Each split by category names one of the sets, which are cut from the words in turn."""
+    bounds, words = ([*map(_to_integer, tree.get(name, "").split())] for name in OF_CATEGORIES)
+    count = _to_integer(tree.get("num_cat", ""))
+    cut = bounds[:1] == [0] and bounds[-1] == len(words) and bounds == sorted(set(bounds)) if count else not bounds
+    if count < 0 or len(bounds) != count + (count > 0) or not cut or not all(0 <= word < 2**32 for word in words):
+        raise ModelError(f"tree {number} has no sets of categories.")
+    pairs = zip(numbers["decision_type"], numbers["threshold"], strict=True)
+    if any(int(decision) % 2 and not 0 <= _to_integer(at) < count for decision, at in pairs):
+        raise ModelError(f"tree {number} splits by a set of categories that it does not have.")
+
+
+def _to_integer(word: str) -> int:
+    """The integer that is written, -1 for anything else."""
+    return int(word) if INTEGER.fullmatch(word) else -1
 
 
 def _check_shape(number: int, leaves: int, features: int, numbers: dict[str, list[str]]) -> None:
@@ -125,35 +145,42 @@ def _check_shape(number: int, leaves: int, features: int, numbers: dict[str, lis
 
 def nodes_of(texts: Sequence[NDArray[np.uint8]], features: int) -> Nodes:
     """The trees of checked texts as one table of nodes, their leaves divided by how many texts there are."""
-    parts: list[tuple[Ints, Floats, Ints, Ints]] = []
+    parts: list[tuple[Ints, Floats, Ints, Ints, Bools]] = []
     for text in texts:
         for block in text.tobytes().decode("ascii").split("\n\n")[1:]:
             if block.strip("\n").startswith("Tree="):
                 parts.append(_nodes(_fields(block.strip("\n").split("\n")[1:]), len(texts)))
     if not parts:  # no tree was grown: one leaf of 0
         none = np.zeros(1, np.int64)
-        parts = [(np.full(1, -1), np.zeros(1), none, none)]
+        parts = [(np.full(1, -1), np.zeros(1), none, none, none > 0)]
     roots = np.concatenate([[0], np.cumsum([part[0].size for part in parts])[:-1]]).astype(np.int64)
-    feature, number = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    feature, number, nan_left = (np.concatenate([part[column] for part in parts]) for column in (0, 1, 4))
     root_of = np.repeat(roots, [part[0].size for part in parts])
     left, right = (np.where(feature >= 0, np.concatenate([part[k] for part in parts]) + root_of, 0) for k in (2, 3))
-    return Nodes(feature, number, left, right, roots, features)
+    return Nodes(feature, number, left, right, roots, features, nan_left)
 
 
-def _nodes(tree: dict[str, str], members: int) -> tuple[Ints, Floats, Ints, Ints]:
-    """Feature, threshold or value, left and right of the nodes of one tree: its splits, then its leaves."""
+def _nodes(tree: dict[str, str], members: int) -> tuple[Ints, Floats, Ints, Ints, Bools]:
+    """Feature, threshold or value, left, right, and whether NaN goes left, of the nodes of one tree: its splits, then
+    its leaves."""
     values = np.array(tree["leaf_value"].split(), dtype=np.float64) / members
     splits, none = int(tree["num_leaves"]) - 1, np.zeros(values.size, np.int64)
     if not splits:
-        return np.full(1, -1), values, none, none
-    if {"4", "6"} & set(tree["decision_type"].split()):
+        return np.full(1, -1), values, none, none, none > 0
+    decisions = np.array(tree["decision_type"].split(), dtype=np.int64)
+    if (decisions % 2).any():
+        raise OptionError("trees that split by category cannot be written as ONNX; one-hot encode the categories")
+    if (decisions // 4 == 1).any():
         raise OptionError("trees that take 0 for missing cannot be written as ONNX; grow them without zero_as_missing")
     feature, left, right = (
         np.array(tree[name].split(), dtype=np.int64) for name in ("split_feature", "left_child", "right_child")
     )
     left, right = (np.where(child < 0, splits + ~child, child) for child in (left, right))
-    number = np.concatenate([np.array(tree["threshold"].split(), dtype=np.float64), values])
-    return np.append(feature, np.full(values.size, -1)), number, np.append(left, none), np.append(right, none)
+    thresholds = np.array(tree["threshold"].split(), dtype=np.float64)
+    # Where a feature lacked no value in training, LightGBM takes NaN for 0.
+    nan_left = np.where(decisions // 4 == 2, decisions // 2 % 2 == 1, thresholds >= 0)
+    number, nan_left = np.concatenate([thresholds, values]), np.append(nan_left, none > 0)
+    return np.append(feature, np.full(values.size, -1)), number, np.append(left, none), np.append(right, none), nan_left
 
 
 def _is_number(word: str) -> bool:

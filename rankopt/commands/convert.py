@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,13 +78,18 @@ def convert(
         width, names = n_features, None
         for file in files:
             if is_table(file):
-                part = queries_at(file, unjudged, columns=columns, features=names)
+                part = queries_at(file, unjudged, columns=columns, features=names, keep_missing=True)
                 names = part.feature_names
                 yield _table(part, float32, sparse)
                 continue
             columns.check_unused(f"{file} is no table (parquet, CSV, Feather)")
             for part in read_svmlight_blocks(
-                file, unjudged=unjudged, dtype="float32" if float32 else "float64", sparse=sparse, n_features=width
+                file,
+                missing=math.nan,
+                unjudged=unjudged,
+                dtype="float32" if float32 else "float64",
+                sparse=sparse,
+                n_features=width,
             ):
                 width = part.n_features
                 yield part
@@ -113,7 +119,7 @@ def _write_qrels(files: tuple[str, ...], path: str, unjudged: float | None, colu
 
     parts = []
     for file in files:
-        parts.append(queries_at(file, unjudged, columns=columns))
+        parts.append(queries_at(file, unjudged, columns=columns, keep_missing=True))
         if parts[-1].document_ids is None:
             raise DataError(f"qrels name documents, but these have no ids: {ids_cure(file, parts[-1])}")
     queries = concatenate(parts) if len(parts) > 1 else parts[0]

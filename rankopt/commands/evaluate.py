@@ -260,7 +260,7 @@ def evaluate(
             cut[path] = shortened(found[path].lengths, queries, admissible.k)
 
     if scores:
-        queries = queries_at(data, unjudged, columns=columns, labels=quotas.labels)
+        queries = queries_at(data, unjudged, columns=columns, labels=quotas.labels, keep_missing=True)
         queries = with_attributes(queries, attributes, columns)
         for path in scores:
             add(path, queries, _read_scores(path, queries), Deployment.from_queries, None)

@@ -87,8 +87,10 @@ def explain(
 
 
 def _names(ranker: Any, queries: Queries) -> list[str]:
-    names = getattr(ranker, "feature_names_in_", queries.feature_names)
-    return [f"feature {j + 1}" for j in range(queries.n_features)] if names is None else [str(name) for name in names]
+    from rankopt.rankers.missing import with_indicators
+
+    numbered = [f"feature {j + 1}" for j in range(ranker.n_features_in_)]
+    return with_indicators(ranker, getattr(ranker, "feature_names_in_", numbered))
 
 
 def _gains(ranker: Any, queries: Queries) -> list[tuple[str, float]]:

@@ -31,24 +31,26 @@ DROP = r", or drop columns: --drop .*?(?=; \d+ columns have|$)|, or the column: 
 
 def queries_at(
     path: str, unjudged: float | None = None, n_features: int | None = None, columns: Columns | None = None,
-    features: Sequence[str] | None = None, graded: bool = True, labels: Sequence[str] = (),
+    features: Sequence[str] | None = None, graded: bool = True, labels: Sequence[str] = (), keep_missing: bool = False,
 ) -> Queries:  # fmt: skip
     """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file.
 
     columns: of a table; prints on standard error which are used for what. features: columns of a table that are the
     features unless `columns` names others. graded: whether grades are required. labels: columns that quotas count by,
-    which are attributes even if they hold numbers."""
+    which are attributes even if they hold numbers. keep_missing: whether features may lack values."""
     from rankopt.data.tables import is_table
 
-    columns = columns or Columns()
+    columns, missing = columns or Columns(), math.nan if keep_missing else None
     if is_table(path):
         with cures_as_options():
-            return _as_wide(_queries_of_table(path, unjudged, columns, features, graded, labels), path, n_features)
+            queries = _queries_of_table(path, unjudged, columns, features, graded, labels, missing)
+            return _as_wide(queries, path, n_features)
     columns.check_unused(f"{path} is no table (parquet, CSV, Feather)")
     if not Path(path).is_dir():
         from rankopt.data.svmlight.reader import read_svmlight
 
-        return read_svmlight(path, unjudged=unjudged, n_features=n_features)
+        with cures_as_options():
+            return read_svmlight(path, missing=missing, unjudged=unjudged, n_features=n_features)
     from rankopt.data.stored_folder import open_queries
 
     return _as_wide(open_queries(path), path, n_features)
@@ -59,7 +61,7 @@ LISTED = 20  # most features that are printed by name
 
 def _queries_of_table(
     path: str, unjudged: float | None, columns: Columns, features: Sequence[str] | None, graded: bool,
-    labels: Sequence[str],
+    labels: Sequence[str], missing: float | None,
 ) -> Queries:  # fmt: skip
     from rankopt.data.tables import find_column, queries_of_frame, table_at
 
@@ -74,7 +76,9 @@ def _queries_of_table(
     if not graded and features is not None and wanted["relevance"] is None:  # a model needs no grades to predict
         grades = None
     features = columns.listed("features", names, path) or features
-    queries = queries_of_frame(table, path, roles["qid"], grades, roles["document"], features, None, unjudged, labels)
+    queries = queries_of_frame(
+        table, path, roles["qid"], grades, roles["document"], features, None, unjudged, labels, missing
+    )
     listed = queries.feature_names if queries.n_features <= LISTED else None
     named = "" if listed is None else f" ({', '.join(map(str, listed))})"
     used = {**roles, "relevance": grades, "features": f"{queries.n_features}{named}"}
@@ -99,6 +103,7 @@ def model_and_queries(
     """A saved model, and queries with its features. attributes: a CSV file of further attributes of the documents.
     labels: columns that quotas count by, besides those of the model's own constraints."""
     from rankopt.rankers import load_model
+    from rankopt.rankers.missing import takes_missing
 
     try:
         ranker = load_model(model)
@@ -117,7 +122,8 @@ def model_and_queries(
             f"--drop {needed[0]}: {model} was trained on the feature {needed[0]!r} and needs it; leave --drop out"
         )
     try:
-        queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded, labels)
+        keep = takes_missing(ranker)
+        queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded, labels, keep)
     except DataError as error:  # the model needs all its features
         raise DataError(re.sub(DROP, "", str(error))) from error
     return ranker, with_attributes(queries, attributes, columns)

@@ -330,6 +330,14 @@ def as_options(message: str) -> str:
     for python, option in (
         (r"or name the columns that are attributes: attributes=\[\.\.\.\]", "or drop it: --drop COLUMN"),
         (", or relevance=None if the table has no grades", ""),
+        (
+            "(read with missing=0.0, or )?read with missing=nan, for rankers that take NaN",
+            "train with --missing indicator or --ranker boosted",
+        ),
+        (
+            r"Fit (with missing='indicator', or fit )?a BoostedRanker, which takes NaN\. Or impute it.*",
+            "Train with --missing indicator, or with --ranker boosted, which takes NaN.",
+        ),
         (rf"\b({role})='(\.\.\.|its name)'", r"--\1 COLUMN"),
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),

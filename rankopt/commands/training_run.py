@@ -197,13 +197,14 @@ def _advice_on_scales(ranker: Any, queries: Queries) -> list[str]:
     """What --normalize auto did, and advice on one penalty of weights whose features have very different deviations
     within queries."""
     from rankopt.explanations.contributions import deviations_within
+    from rankopt.rankers.inputs import normalized
 
     if ranker.normalize_ is not None:
         auto = f"Scales differ from query to query: --normalize auto is {ranker.normalize_}; see also --normalize none."
         return [auto] if ranker.normalize == "auto" else []
     if not isinstance(getattr(ranker, "lam", "scale"), float | None) or not hasattr(ranker, "coef_"):
         return []
-    own = queries.grouped()
+    own = normalized(ranker, queries.grouped())
     deviation = deviations_within(own.features, own.offsets)
     deviation = deviation[deviation > 0.0]
     if not deviation.size or deviation.max() < SCALES * deviation.min():
@@ -317,8 +318,12 @@ class Training:
             self._run(json_, checkpoint, page)
 
     def _run(self, json_: bool, checkpoint: Path | None, page: str | None) -> None:
-        self._make_ranker()._check_params()  # before anything is read
-        queries = queries_at(self.train_file, self.unjudged, columns=self.columns, labels=self.quotas.labels)
+        from rankopt.rankers.missing import takes_missing
+
+        ranker = self._make_ranker()
+        ranker._check_params()  # before anything is read
+        labels, keep = self.quotas.labels, takes_missing(ranker)
+        queries = queries_at(self.train_file, self.unjudged, columns=self.columns, labels=labels, keep_missing=keep)
         self._check_quotas(queries)
         validation = None
         if self.validate is not None:
@@ -328,7 +333,8 @@ class Training:
                 queries.n_features,
                 self.columns,
                 queries.feature_names,
-                labels=self.quotas.labels,
+                labels=labels,
+                keep_missing=keep,
             )
         self._say_quotas(queries, validation)
         rows, best, interrupted = [], None, False

@@ -7,7 +7,7 @@ not copied. The first key hashes features and grades in units of their largest s
 order nor the folds of a cross-validation depend on the units of features. Exact contents decide among equal ones.
 
 The hash of a row of features sums mixed(bits of x) × an odd constant of the column over its entries x. Zeros add
-nothing, so dense and sparse rows of equal content agree. float32 is hashed as float64.
+nothing, so dense and sparse rows of equal content agree. float32 is hashed as float64, every NaN as the same.
 """
 
 from __future__ import annotations
@@ -114,21 +114,24 @@ def mixed(bits: Hashes) -> Hashes:
 
 
 def _of_values(values: NDArray[np.float64]) -> Hashes:
-    return mixed((values.astype(np.float64) + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
+    plain = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+    if np.isnan(plain.min(initial=0.0)):
+        plain[np.isnan(plain)] = np.nan  # of one sign and payload
+    return mixed(plain.view(np.uint64))
 
 
 STEPS = 65521.0  # a prime: values that are simple parts of the largest one are not next to a rounding
 
 
 def largest_sizes(features: Features, offsets: Ints, chosen: Ints) -> NDArray[np.float64]:
-    """(d,) max |x| of each feature in the chosen queries; 1 where that is 0."""
+    """(d,) max |x| of each feature in the chosen queries, NaN aside; 1 where that is 0."""
     if is_sparse(features):
         own = features if chosen.size == offsets.size - 1 else features[rows_of(offsets, chosen)]
-        size = np.asarray(abs(own).max(axis=0).todense(), dtype=np.float64).ravel()
+        size = np.asarray(abs(own).nanmax(axis=0).todense(), dtype=np.float64).ravel()
     else:
         starts = offsets[:-1]
-        low, high = np.minimum.reduceat(features, starts), np.maximum.reduceat(features, starts)
-        size = np.maximum(high[chosen].max(axis=0), -low[chosen].min(axis=0)).astype(np.float64)
+        low, high = np.fmin.reduceat(features, starts), np.fmax.reduceat(features, starts)
+        size = np.fmax(np.fmax.reduce(high[chosen]), -np.fmin.reduce(low[chosen])).astype(np.float64)
     return np.where(size > 0, size, 1.0)
 
 

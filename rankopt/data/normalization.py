@@ -10,7 +10,8 @@ For each query and each feature, with x the values over the n documents of the q
                                                 one rank, the mean of theirs. No rising change of the feature alters it
 
 A feature that is constant in a query becomes 0 there under every method; so does a query of one document. Sums run over
-sorted values, so the result does not depend on the order of the documents.
+sorted values, so the result does not depend on the order of the documents. NaN is a missing value: x and n are those of
+the documents that have one, and NaN stays NaN.
 """
 
 # mypy: allow-subclassing-any
@@ -95,21 +96,24 @@ def ranked_rows(features: Features, offsets: Ints) -> Features:
     made = np.empty(features.shape, dtype=features.dtype)
     for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         table, n = features[start:stop], stop - start
-        order = np.argsort(table, axis=0)
+        order = np.argsort(table, axis=0)  # NaN last
         ordered = np.take_along_axis(table, order, axis=0)
-        position = np.arange(n)[:, None]
-        new = np.concatenate([np.ones_like(ordered[:1], dtype=bool), ordered[1:] > ordered[:-1]])
+        position, missing = np.arange(n)[:, None], np.isnan(ordered)
+        present = np.maximum(n - missing.sum(axis=0), 1)
+        new = np.concatenate([np.ones_like(ordered[:1], dtype=bool), ordered[1:] != ordered[:-1]])
         below = np.maximum.accumulate(np.where(new, position, 0), axis=0)
         last = np.concatenate([new[1:], new[:1]])  # of the documents of one value: the next value is another
-        above = n - 1 - np.minimum.accumulate(np.where(last, position, n)[::-1], axis=0)[::-1]
-        np.put_along_axis(made[start:stop], order, ((below - above) / n).astype(made.dtype), axis=0)
+        above = present - 1 - np.minimum.accumulate(np.where(last, position, n)[::-1], axis=0)[::-1]
+        share = np.where(missing, np.nan, (below - above) / present)
+        np.put_along_axis(made[start:stop], order, share.astype(made.dtype), axis=0)
     return made
 
 
 def shift_and_scale(features: Features, offsets: Ints, method: str) -> tuple[Floats, Floats]:
     """Shift and scale (m, d) of each query and feature: the normalized value is (x - shift) / scale.
 
-    The scale of a constant feature is infinite, which makes it 0. features: (N, d), grouped as in `offsets` (m + 1,).
+    The scale of a constant feature is infinite, which makes it 0; the shift of one without values is NaN. features:
+    (N, d), grouped as in `offsets` (m + 1,).
     Raises OptionError for an unknown method, DataError for numbers too large to be added up, and for CSR with a method
     that would fill it.
     """
@@ -119,32 +123,36 @@ def shift_and_scale(features: Features, offsets: Ints, method: str) -> tuple[Flo
         scale = np.full((offsets.size - 1, features.shape[1]), np.inf)
         scale.ravel()[keys] = totals
         return np.zeros_like(scale), scale
-    starts, sizes = offsets[:-1], np.diff(offsets)
-    table = features.astype(np.float64)
+    starts, table = offsets[:-1], features.astype(np.float64)
     if method != "minmax":
         for start, stop in zip(starts.tolist(), offsets[1:].tolist(), strict=True):
             table[start:stop].sort(axis=0)
-    low, high = np.minimum.reduceat(table, starts), np.maximum.reduceat(table, starts)
+    low, high = np.fmin.reduceat(table, starts), np.fmax.reduceat(table, starts)
+    missing = np.isnan(table)
+    counts = np.diff(offsets)[:, None] - np.add.reduceat(missing, starts, dtype=np.int64)
+    empty = counts == 0
     with np.errstate(over="ignore", invalid="ignore"):
         if method == "sum":
-            shift, scale = np.zeros_like(low), np.add.reduceat(np.abs(table), starts)
+            shift, scale = np.zeros_like(low), np.add.reduceat(np.where(missing, 0.0, np.abs(table)), starts)
         elif method == "minmax":
             shift, scale = low, high - low
         else:
-            shift = np.add.reduceat(table, starts) / sizes[:, None]
-            scale = _deviation(table, shift, starts, sizes)
-    if not (np.isfinite(shift).all() and np.isfinite(scale).all()):
-        q, j = np.argwhere(~(np.isfinite(shift) & np.isfinite(scale)))[0]
+            shift = np.add.reduceat(np.where(missing, 0.0, table), starts) / np.maximum(counts, 1)
+            scale = _deviation(table, shift, offsets, counts)
+    finite = (np.isfinite(shift) & np.isfinite(scale)) | empty
+    if not finite.all():
+        q, j = np.argwhere(~finite)[0]
         raise DataError(f"Feature column {j} has numbers too large to be added up in query {q}; rescale it first.")
-    return shift, np.where(low == high, np.inf, scale)
+    return np.where(empty, np.nan, shift), np.where((low == high) | empty, np.inf, scale)
 
 
-def _deviation(table: Floats, mean: Floats, starts: Ints, sizes: Ints) -> Floats:
+def _deviation(table: Floats, mean: Floats, offsets: Ints, counts: Ints) -> Floats:
     """Standard deviations (m, d), by way of the largest deviation so that no square over- or underflows."""
-    deviations = np.abs(table - np.repeat(mean, sizes, axis=0))
+    starts, sizes = offsets[:-1], np.diff(offsets)
+    deviations = np.nan_to_num(np.abs(table - np.repeat(mean, sizes, axis=0)), copy=False, nan=0.0, posinf=np.inf)
     largest = np.maximum.reduceat(deviations, starts)
     deviations /= np.repeat(np.where(largest > 0, largest, 1.0), sizes, axis=0)
-    return np.asarray(largest * np.sqrt(np.add.reduceat(deviations**2, starts) / sizes[:, None]))
+    return np.asarray(largest * np.sqrt(np.add.reduceat(deviations**2, starts) / np.maximum(counts, 1)))
 
 
 def _totals(features: Features, offsets: Ints) -> tuple[Ints, Floats, Ints]:
@@ -157,11 +165,11 @@ def _totals(features: Features, offsets: Ints) -> tuple[Ints, Floats, Ints]:
     starts = np.searchsorted(cells[order], np.arange(keys.size))
     if not keys.size:
         return keys, np.zeros(0), cells
-    low, high = np.minimum.reduceat(values[order], starts), np.maximum.reduceat(values[order], starts)
+    low, high = np.fmin.reduceat(values[order], starts), np.fmax.reduceat(values[order], starts)
     full = np.bincount(cells) == np.diff(offsets)[keys // features.shape[1]]
     zero = (low == 0) & (high == 0)
-    totals = np.bincount(cells[order], weights=np.abs(values[order]))
-    return keys, np.where(((low == high) & full) | zero, np.inf, totals), cells
+    totals = np.bincount(cells[order], weights=np.nan_to_num(np.abs(values[order]), posinf=np.inf))
+    return keys, np.where(((low == high) & full) | zero | np.isnan(low), np.inf, totals), cells
 
 
 @atomic
@@ -235,17 +243,21 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             made.eliminate_zeros()
             return made
         if self.sorted_ is not None:
-            n, made = len(self.sorted_), np.empty_like(table)
-            for j, known in enumerate(self.sorted_.T):  # (below - above) / n among the rows of `fit`
-                below = np.searchsorted(known, table[:, j])
-                made[:, j] = (below + np.searchsorted(known, table[:, j], side="right") - n) / n
+            made = np.empty_like(table)
+            for j, column in enumerate(self.sorted_.T):  # (below - above) / n among the rows of `fit`
+                known = column[~np.isnan(column)]
+                below, n = np.searchsorted(known, table[:, j]), known.size
+                made[:, j] = (below + np.searchsorted(known, table[:, j], side="right") - n) / max(n, 1)
+            made[np.isnan(table)] = np.nan
             return made
         return np.asarray((table - self.shift_) / self.scale_, dtype=table.dtype)
 
     def _read(self, X: Any, *, reset: bool) -> NDArray[Any]:
         X, types = as_csr(X) if is_sparse(X) else X, [np.float64, np.float32]
         try:
-            table: NDArray[Any] = validate_data(self, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
+            table: NDArray[Any] = validate_data(
+                self, X, reset=reset, dtype=types, order="C", accept_sparse="csr", ensure_all_finite="allow-nan"
+            )
         except OverflowError as error:  # a Python integer beyond the range of floats
             raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
         check_method(table, self.method)
@@ -254,5 +266,6 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.method == "sum"
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

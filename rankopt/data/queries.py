@@ -1,9 +1,10 @@
 """Queries: documents grouped by query, with their features and grades.
 
-Features must be finite, grades finite and nonnegative. Parts of a data set with the same features are concatenated.
+Features are finite or NaN (a missing value), grades finite and nonnegative. Parts of a data set with the same features
+are concatenated.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -41,15 +42,11 @@ def first_wrong_value(
     features: Features | None, relevance: Floats | None, names: Sequence[str] | None
 ) -> tuple[int, str] | None:
     """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
-    known to be finite."""
-    entry = None if features is None else first_not_finite(features)
-    if features is not None and entry is not None:
-        row, j = entry
-        named = "" if names is None else f" ({names[j]!r})"
-        return row, (
-            f"feature column {j}{named} is {features[row, j]}. Rankings need finite features: impute it, or leave the "
-            "document out."
-        )
+    known to have no infinite value."""
+    infinite = None if features is None else wrong_feature(features, names, np.isinf)
+    if infinite is not None:
+        row, text = infinite
+        return row, f"{text}. Rankings need finite features: impute it, or leave the document out."
     if relevance is None:
         return None
     wrong = ~((relevance >= 0) & (relevance < np.inf))
@@ -64,14 +61,26 @@ def first_wrong_value(
     return row, f"the grade is {relevance[row]:g}. Grades are finite and >= 0: {cure}."
 
 
-def first_not_finite(features: Features) -> tuple[int, int] | None:
-    """Row and column of the first NaN or infinite value, None where all are finite."""
+def wrong_feature(
+    features: Features, names: Sequence[str] | None, is_wrong: Callable[[Any], Any]
+) -> tuple[int, str] | None:
+    """Row and description of the first feature that `is_wrong` (np.isinf or np.isnan), None where none is."""
+    entry = first_not_finite(features, is_wrong)
+    if entry is None:
+        return None
+    row, j = entry
+    named = "" if names is None else f" ({names[j]!r})"
+    return row, f"feature column {j}{named} is {features[row, j]}"
+
+
+def first_not_finite(features: Features, is_wrong: Callable[[Any], Any]) -> tuple[int, int] | None:
+    """Row and column of the first value that `is_wrong`: of a sort that is not finite."""
     entries = features.data if is_sparse(features) else features
     with np.errstate(all="ignore"):
         total = entries.sum()  # finite only if every term is; it may overflow although they all are
     if np.isfinite(total):
         return None
-    wrong = ~np.isfinite(entries)
+    wrong = is_wrong(entries)
     if not wrong.any():
         return None
     if not is_sparse(features):
@@ -126,7 +135,7 @@ def _grades(relevance: Floats | None) -> str:
 class Queries(CompactReprMixin):
     """Immutable m queries with N documents of d features, a row each, in the order in which they were passed.
 
-    * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR
+    * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR; NaN is a missing value
     * `relevance` (N,) float64 grades >= 0, or None
     * `document_ids`: N hashables, or None
     * `attributes`: name -> (N,) array, one value per document (site, author, genre, group)
@@ -139,7 +148,7 @@ class Queries(CompactReprMixin):
     the rows of a query next to each other, so that `rows` is 0, 1, ..., N - 1.
 
     The constructor takes grouped rows unless `rows` is passed; `Queries.from_arrays` takes a query id per row. Raises
-    DataError for inconsistent parts, non-finite values and negative grades. lazy: features are validated later, by
+    DataError for inconsistent parts, infinite values and negative grades. lazy: features are validated later, by
     `check_features`.
 
     >>> queries = Queries.from_arrays([[0.5, 1], [2, 0], [3, 1]], [0, 2, 1], qid=["b", "a", "b"])
@@ -296,11 +305,18 @@ class Queries(CompactReprMixin):
         return int(self.features.shape[1])
 
     def check_features(self) -> None:
-        """Raise DataError for the first non-finite feature, unless already checked. Only large stored folders are not
+        """Raise DataError for the first infinite feature, unless already checked. Only large stored folders are not
         checked at construction."""
         if self._unread:
             self._check_values(self.features)
             object.__setattr__(self, "_unread", False)
+
+    def check_no_missing(self, cure: str) -> None:
+        """Raise DataError, with this cure, for the first feature that is NaN."""
+        missing = wrong_feature(self.features, self.feature_names, np.isnan)
+        if missing is not None:
+            row, text = missing
+            raise self._error(row, f"{text}. {cure}")
 
     @property
     def qid(self) -> NDArray[Any]:
@@ -402,10 +418,12 @@ class Queries(CompactReprMixin):
     def _check_values(self, features: Features | None) -> None:
         wrong = first_wrong_value(features, self.relevance, self.feature_names)
         if wrong is not None:
-            row, text = wrong
-            document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
-            query = self.query_ids[self.query_of(row)]
-            raise DataError(f"Row {self.input_order[row]}, query {query!r}{document}: {text}")
+            raise self._error(*wrong)
+
+    def _error(self, row: int, text: str) -> DataError:
+        document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
+        query = self.query_ids[self.query_of(row)]
+        return DataError(f"Row {self.input_order[row]}, query {query!r}{document}: {text}")
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:

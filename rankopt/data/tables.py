@@ -33,6 +33,7 @@ from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
 from rankopt.data.validation import (
+    KEEP_MISSING,
     QUERY_COLUMNS,
     SESSION_COLUMNS,
     as_array,
@@ -74,6 +75,7 @@ def read_table(
     features: Sequence[str] | None = None,
     attributes: Iterable[str] | None = None,
     unjudged: Unjudged = None,
+    missing: float | None = None,
 ) -> Queries:
     """The queries of a file (parquet, CSV, Feather; extra `tables`) or of a data frame.
 
@@ -82,21 +84,22 @@ def read_table(
     label, ...; docid, docno, ...). relevance=None: the table has no grades. features: the columns in their order, by
     default all other numeric columns, including object columns of numbers, but none that numbers the rows (ids, the
     index of pandas): a ColumnWarning names these, and columns with one value only. attributes: by default all other
-    text columns; an empty text is no label. unjudged: see `Queries`.
+    text columns; an empty text is no label. unjudged: see `Queries`. missing: the value of features without one: a
+    number, nan to keep them missing, or None, which raises DataError.
 
-    Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
-    nor text, and OptionError if pyarrow is missing. With features=, columns that are not named may be of any type and
-    lack values.
+    Raises DataError for a missing or ambiguous column, another missing value, or an unnamed column that is neither
+    numeric nor text, and OptionError if pyarrow is missing. With features=, columns that are not named may be of any
+    type and lack values.
     """
     where = as_path(source, DataError, "source") if isinstance(source, str | PathLike) else "table"
     frame = table_at(where) if isinstance(source, str | PathLike) else source
-    return queries_of_frame(frame, where, qid, relevance, document, features, attributes, unjudged)
+    return queries_of_frame(frame, where, qid, relevance, document, features, attributes, unjudged, missing=missing)
 
 
 def queries_of_frame(
     frame: Any, where: str, qid: str | None, relevance: str | None, document: str | None,
     features: Sequence[str] | None = None, attributes: Iterable[str] | None = None, unjudged: Unjudged = None,
-    labels: Iterable[str] = (),
+    labels: Iterable[str] = (), missing: float | None = None,
 ) -> Queries:  # fmt: skip
     """`read_table` of a frame that messages call `where`. labels: columns of any type that are attributes too, and by
     default no features."""
@@ -120,7 +123,7 @@ def queries_of_frame(
     labels = [name for name in labels if name in names and name not in roles.values()]
     wanted_columns = [*(features or ()), *(words or ()), *labels, *roles.values()]
     used = names if features is None else [name for name in names if name in wanted_columns]
-    values = _columns(frame, names, where, used)
+    values = _columns(frame, names, where, used, [*roles.values()], missing)
     names = [*values]
     stated = {word for word in (*(words or ()), *labels) if isinstance(word, str)}
     left = [name for name in names if name not in roles.values() and name not in stated]
@@ -131,9 +134,9 @@ def queries_of_frame(
         left = [name for name in left if name not in numbering]
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
         constant = [name for name in numbers if (values[name] == values[name][0]).all()]
-        queries = named_as((*QUERY_COLUMNS, *SESSION_COLUMNS), numbers)
+        like_queries = named_as((*QUERY_COLUMNS, *SESSION_COLUMNS), numbers)
         called = {name: values[name] for name in numbers if GRADED.search(name)}
-        odd_ones = {"queries": queries, "graded": _like_grades(called)}
+        odd_ones = {"queries": like_queries, "graded": _like_grades(called)}
         numbering = [name for name in numbering if not name.startswith("__index_level_")]  # pandas' own: no news
         _warn_of_columns(where, numbering=numbering, different=different, constant=constant, **odd_ones)
     holds = {name: _holds(values[name]) for name in left}
@@ -160,7 +163,7 @@ def queries_of_frame(
             "out, or encode it as numbers first"
         )
     grades, ids = (values.get(roles[role] or "") for role in ("relevance", "document"))
-    return Queries.from_arrays(
+    queries = Queries.from_arrays(
         np.column_stack([values[name].astype(np.float64) for name in numeric]),
         grades,
         qid=values[of_query],
@@ -169,6 +172,9 @@ def queries_of_frame(
         feature_names=numeric,
         unjudged=unjudged,
     )
+    if missing is None:
+        queries.check_no_missing(f"Impute it, or leave the document out, or {KEEP_MISSING}.")
+    return queries
 
 
 def _labels(values: NDArray[Any]) -> NDArray[Any]:
@@ -178,21 +184,26 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
     return np.array([None if isinstance(one, str) and not one else one for one in values], dtype=object)
 
 
-def _columns(frame: Any, names: list[str], where: str, used: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """The columns by name. A missing value is an error that names all columns with such; columns that are not `used`
-    are left out instead, with a warning if they are text, which could be an attribute."""
+def _columns(
+    frame: Any, names: list[str], where: str, used: Sequence[str], roles: Sequence[str | None], missing: float | None
+) -> dict[str, NDArray[Any]]:
+    """The columns by name. A missing value is an error that names all columns with such, unless `missing` replaces it
+    in numbers; columns that are not `used` are left out instead, with a warning if they are text, which could be an
+    attribute."""
     values: dict[str, NDArray[Any]] = {}
     faults: dict[str, str] = {}
     for name in names:
         try:
-            values[name] = column_of(frame, name, where)
+            values[name] = column_of(frame, name, where, None if name in roles else missing)
         except DataError as error:
             faults[name] = str(error)
     _warn_of_columns(where, missing=[name for name in faults if name not in used and _is_text(frame, name)])
     faults = {name: text for name, text in faults.items() if name in used}
     if faults:
         others = f"; {len(faults)} columns have missing values: {_shown([*faults])}" if len(faults) > 1 else ""
-        raise DataError(f"{next(iter(faults.values()))}, or drop columns: frame.drop(columns={[*faults]}){others}")
+        first = next(iter(faults))
+        keep = "" if first in roles or _is_text(frame, first) else f", or {KEEP_MISSING}"
+        raise DataError(f"{faults[first]}{keep}, or drop columns: frame.drop(columns={[*faults]}){others}")
     return values
 
 
@@ -348,9 +359,16 @@ def _is_text(frame: Any, name: str) -> bool:
     return "str" in kind or kind == "object"
 
 
-def column_of(frame: Any, name: str, location: str) -> NDArray[Any]:
-    """A column as an array of numbers or of objects; a missing value is an error that names its row."""
+def column_of(frame: Any, name: str, location: str, missing: float | None = None) -> NDArray[Any]:
+    """A column as an array of numbers or of objects; a missing value is an error that names its row, unless `missing`
+    replaces it in numbers."""
     column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
+    if missing is not None and not _is_text(frame, name):
+        found = as_array(column)
+        if found.dtype == object:  # pandas' integers with NA
+            found = np.array([np.nan if is_missing(value) else value for value in found.tolist()])
+        if found.dtype.kind == "f":
+            return np.where(np.isnan(found), missing, found)
     if hasattr(column, "null_count") and not callable(column.null_count) and column.null_count:
         raise DataError(_no_value(name, location, np.flatnonzero(np.asarray(column.is_null())).tolist()))
     values = np.asarray(column.to_numpy())

@@ -87,6 +87,8 @@ def _check_counts(values: int, indices: int, what: str) -> None:
         raise DataError(f"Sparse features have {values} values but {indices} {what} to put them in; {CURE}")
 
 
+KEEP_MISSING = "read with missing=nan, for rankers that take NaN"
+
 Features = Any  # (N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array
 
 Scalar = TypeVar("Scalar", bound=np.generic)

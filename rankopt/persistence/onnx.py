@@ -31,20 +31,24 @@ WITHIN = ("zscore", "minmax", "sum")  # values of `normalize` that a graph can c
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """coef: (d,)."""
+    """coef: (d,). With indicators of missing values (d + p,), the weights of those of the `marked` features (p,) last;
+    means: (d,) of the features, for queries without a value."""
 
     coef: Floats
+    marked: NDArray[np.int64] | None = None
+    means: Floats | None = None
 
     @property
     def features(self) -> int:
-        return self.coef.size
+        return self.coef.size if self.means is None else self.means.size
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """Trees as arrays. Node i is a split if feature_i >= 0: left_i where x[feature_i] <= number_i, else right_i.
 
-    Otherwise feature_i = -1, and node i is a leaf of value number_i. roots: the first node of each tree.
+    nan_left_i: whether NaN goes left, by default nowhere. Otherwise feature_i = -1, and node i is a leaf of value
+    number_i. roots: the first node of each tree.
     """
 
     feature: NDArray[np.int64]
@@ -53,12 +57,14 @@ class Nodes:
     right: NDArray[np.int64]
     roots: NDArray[np.int64]
     features: int
+    nan_left: NDArray[np.bool_] | None = None
 
 
 def to_onnx(ranker: Any) -> Any:
     """The `onnx.ModelProto` with input "documents" (n, d), float64, and output "scores" (n,), float64.
 
-    With `normalize` ("zscore", "minmax" or "sum") one call takes all documents of one query; the graph normalizes them.
+    With `normalize` ("zscore", "minmax" or "sum") or `missing="indicator"` one call takes all documents of one query;
+    the graph normalizes them and replaces NaN.
 
     Raises OptionError for a ranker that is neither linear nor of boosted trees, for slot rankers, for "rank", for trees
     with `normalize` (rounding could change a branch), and where the package onnx is missing. Raises NotFittedError.
@@ -108,7 +114,12 @@ class _Graph:
 
     def written(self, scored: Linear | Nodes, normalize: str | None) -> Any:
         helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
-        documents = "documents" if normalize is None else self.within("documents", normalize)
+        documents, nan = "documents", None
+        if isinstance(scored, Linear) and scored.means is not None:
+            nan = self.add("IsNaN", [documents])
+        documents = documents if normalize is None else self.within(documents, normalize, nan)
+        if isinstance(scored, Linear) and nan is not None:
+            documents = self.without_missing(documents, scored, nan)
         column = self.product(documents, scored.coef) if isinstance(scored, Linear) else self.trees(documents, scored)
         self.add("Squeeze", [column, self.constant(np.array([1]))], output="scores")
         graph = helper.make_graph(
@@ -136,21 +147,41 @@ class _Graph:
     def product(self, documents: str, coef: Floats) -> str:
         return self.add("MatMul", [documents, self.constant(coef[:, None])])
 
-    def within(self, documents: str, method: str) -> str:
+    def total(self, values: str, nan: str | None) -> str:
+        """Sums of columns, without what is missing."""
+        present = values if nan is None else self.add("Where", [nan, self.constant(np.array(0.0)), values])
+        return self.add("ReduceSum", [present, self.constant(np.array([0]))])
+
+    def mean(self, values: str, nan: str | None) -> str:
+        """Means of columns, without what is missing; NaN if nothing is present."""
+        if nan is None:
+            return self.add("ReduceMean", [values, self.constant(np.array([0]))])
+        present = self.add("Cast", [self.add("Not", [nan])], to=self.onnx.TensorProto.DOUBLE)
+        return self.add("Div", [self.total(values, nan), self.total(present, None)])
+
+    def within(self, documents: str, method: str, nan: str | None = None) -> str:
         """(documents - shift) / scale; the scale of a constant feature is infinite."""
-        down = self.constant(np.array([0]))
-        low, high = (self.add(kind, [documents, down]) for kind in ("ReduceMin", "ReduceMax"))
+        down, low, high = self.constant(np.array([0])), documents, documents
+        if nan is not None:
+            low, high = (self.add("Where", [nan, self.constant(np.array(end)), documents]) for end in (np.inf, -np.inf))
+        low, high = self.add("ReduceMin", [low, down]), self.add("ReduceMax", [high, down])
         if method == "sum":
-            shifted = documents
-            scale = self.add("ReduceSum", [self.add("Abs", [documents]), down])
+            shifted, scale = documents, self.total(self.add("Abs", [documents]), nan)
         elif method == "minmax":
             shifted, scale = self.add("Sub", [documents, low]), self.add("Sub", [high, low])
         else:
-            shifted = self.add("Sub", [documents, self.add("ReduceMean", [documents, down])])
-            squares = self.add("Mul", [shifted, shifted])
-            scale = self.add("Sqrt", [self.add("ReduceMean", [squares, down])])
+            shifted = self.add("Sub", [documents, self.mean(documents, nan)])
+            scale = self.add("Sqrt", [self.mean(self.add("Mul", [shifted, shifted]), nan)])
         endless = self.constant(np.array([[np.inf]]))
         return self.add("Div", [shifted, self.add("Where", [self.add("Equal", [low, high]), endless, scale])])
+
+    def without_missing(self, documents: str, scored: Linear, nan: str) -> str:
+        """The documents with means for NaN, and the indicators."""
+        found = self.mean(documents, nan)
+        means = self.add("Where", [self.add("IsNaN", [found]), self.constant(np.asarray(scored.means)[None, :]), found])
+        marks = self.add("Gather", [nan, self.constant(np.asarray(scored.marked))], axis=1)
+        marks = self.add("Cast", [marks], to=self.onnx.TensorProto.DOUBLE)
+        return self.add("Concat", [self.add("Where", [nan, means, documents]), marks], axis=1)
 
     def trees(self, documents: str, trees: Nodes) -> str:
         """One node for all trees. Splits and leaves are numbered separately; a single leaf is a split to it twice."""
@@ -161,10 +192,11 @@ class _Graph:
             (index[child].tolist(), (~split[child]).astype(int).tolist())
             for child in (trees.left[split], trees.right[split])
         ]
+        nan_left = (np.zeros_like(split) if trees.nan_left is None else trees.nan_left)[split].astype(int).tolist()
         roots = []
         for root in trees.roots.tolist():
             if not split[root]:
-                feature, number = [*feature, 0], [*number, 0.0]
+                feature, number, nan_left = [*feature, 0], [*number, 0.0], [*nan_left, 0]
                 sides = [([*to, int(index[root])], [*ends, 1]) for to, ends in sides]
             roots.append(int(index[root]) if split[root] else len(feature) - 1)
         leaves = trees.number[~split]
@@ -174,5 +206,6 @@ class _Graph:
             tree_roots=roots, nodes_featureids=feature, nodes_splits=tensor(np.array(number), "splits"),
             nodes_modes=tensor(np.zeros(len(feature), np.uint8), "modes"), nodes_truenodeids=sides[0][0],
             nodes_trueleafs=sides[0][1], nodes_falsenodeids=sides[1][0], nodes_falseleafs=sides[1][1],
-            leaf_targetids=[0] * leaves.size, leaf_weights=tensor(leaves, "leaves"),
+            nodes_missing_value_tracks_true=nan_left, leaf_targetids=[0] * leaves.size,
+            leaf_weights=tensor(leaves, "leaves"),
         )  # fmt: skip

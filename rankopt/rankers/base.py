@@ -35,7 +35,7 @@ from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Convention
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.options import COUNT, Rules
+from rankopt.options import COUNT, Rules, check
 from rankopt.persistence.models import NOTATION
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
@@ -52,6 +52,7 @@ from rankopt.rankers.inputs import (
     warn_without_queries,
     weights_of_rows,
 )
+from rankopt.rankers.missing import takes_missing
 from rankopt.rankers.typing import AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
 
@@ -80,9 +81,10 @@ class Ranker(BaseEstimator):
     routing: a Pipeline needs only `sklearn.set_config(enable_metadata_routing=True)`.
 
     `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalization`) normalizes each feature within
-    its query in `fit`, on eval_set and for every score. `predict` then needs the queries of its rows, and `explain`
-    the documents of the query. "auto" is "zscore" where scales differ from query to query, else None; `normalize_` says
-    which.
+    its query in `fit`, on eval_set and for every score. "auto" is "zscore" where scales differ from query to query,
+    else None; `normalize_` says which. `missing="indicator"` replaces NaN by means within the query (see
+    `rankopt.rankers.missing`). With either, `predict` needs the queries of its rows, and `explain` the documents of
+    the query.
 
     Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` if the data have feature names.
     """
@@ -160,9 +162,13 @@ class Ranker(BaseEstimator):
         "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
     }
 
+    _allow_nan: ClassVar[bool] = False
+    """Whether the model itself takes NaN, and categories as codes."""
+
     measure: Any
     normalize: Any = None
     normalize_: str | None
+    missing: Any = "error"
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -221,8 +227,8 @@ class Ranker(BaseEstimator):
     def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
         """Return the scores (N,) of the documents in the order of the rows.
 
-        qid and group matter only to a ranker with `normalize`. Without them all rows are one query; such a ranker
-        then warns above 300 rows, as `fit` does.
+        qid and group matter only to a ranker with `normalize` or missing="indicator". Without them all rows are one
+        query; such a ranker then warns above 300 rows, as `fit` does.
         """
         check_is_fitted(self)
         return self._scores(read_rows(self, X, qid=qid, group=group))
@@ -541,6 +547,7 @@ class Ranker(BaseEstimator):
         check_normalize(self.normalize)
         if getattr(self, "normalize_", None) not in (None, *METHODS):
             raise OptionError(f"normalize_ is {self.normalize_!r:.80}")
+        check("missing", self.missing, ("error", "indicator"))
         measure = getattr(self, "measure", "nDCG")
         if isinstance(measure, str) and len(measure) > NOTATION:
             raise OptionError(f"the notation of a measure has {len(measure)} characters")
@@ -558,6 +565,7 @@ class Ranker(BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
         tags.input_tags.sparse = self.normalize is None or str(self.normalize) in ("sum", "auto")
+        tags.input_tags.allow_nan = takes_missing(self)
         return tags
 
 

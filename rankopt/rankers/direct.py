@@ -51,6 +51,7 @@ from rankopt.rankers.typing import (
     AnyMeasure,
     AnyRows,
     DirectStartName,
+    Missing,
     Normalize,
     Seed,
     Weights,
@@ -138,7 +139,7 @@ class DirectRanker(LinearRanker):
         on the same queries, or an array (d,).
     constraints : default None
         An `Admissible` for `rank` and `score`; training ignores it.
-    normalize : default None
+    normalize, missing : defaults None, "error"
         As in `LargeMarginRanker`.
 
     **Model**
@@ -238,6 +239,7 @@ class DirectRanker(LinearRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,
+        missing: Missing = "error",
     ) -> None:
         self.measure = measure
         self.init = init
@@ -259,6 +261,7 @@ class DirectRanker(LinearRanker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+        self.missing = missing
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()
@@ -357,14 +360,14 @@ class DirectRanker(LinearRanker):
         check_is_fitted(self, "coef_")
         queries, weights = self._queries_and_weights(X, y, qid, group, query_weight)
         search = LineSearch.from_measure(self.measure, queries, weights)
-        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+        names = self._columns()
         if isinstance(direction, str):
             if direction not in names:
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
             direction = names.index(direction)
         is_index = isinstance(direction, int | np.integer)
-        if isinstance(direction, bool) or (is_index and not 0 <= direction < self.n_features_in_):
-            raise OptionError(f"direction must be a feature from 0 to {self.n_features_in_ - 1}; got {direction}.")
+        if isinstance(direction, bool) or (is_index and not 0 <= direction < len(names)):
+            raise OptionError(f"direction must be a feature from 0 to {len(names) - 1}; got {direction}.")
         about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
         from rankopt.sweeps.step_function import draw_line
 
@@ -413,7 +416,7 @@ class DirectRanker(LinearRanker):
     def _check_loaded(self) -> None:
         super()._check_loaded()
         check_saved(self, Move, DIRECTIONS)
-        d, proved = self.n_features_in_, self.certificate_
+        (d,), proved = self._coef_shape(), self.certificate_
         if proved.vectors.shape[1] != d or np.any(proved.features >= d):
             raise ModelError("certificate_ is no certificate of directions of these features.")
         ends, values = np.shape(getattr(self, "path_coefs_", 0.0)), np.shape(getattr(self, "path_values_", 0.0))

@@ -15,13 +15,14 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from formulations.arrays import check_no_mask, each, is_sparse
 from rankopt.data.canonical_order import fingerprints
 from rankopt.data.normalization import METHODS, QueryNormalizer, chosen_method, normalize
-from rankopt.data.queries import Queries
+from rankopt.data.queries import Queries, first_not_finite
 from rankopt.data.tables import FEW_ROWS, USUAL, warn_of_features
 from rankopt.data.validation import (
     as_csr,
     check_same_index,
     column_names,
     in_order_of,
+    is_missing,
     lent,
     named_as,
     without_query_column,
@@ -29,6 +30,15 @@ from rankopt.data.validation import (
 from rankopt.errors import ColumnWarning, DataError, OptionError, SharedQueriesWarning
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
+from rankopt.rankers.missing import (
+    cure_of,
+    means_within,
+    one_hot_cure,
+    takes_missing,
+    with_codes,
+    with_indicators,
+    without_missing,
+)
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +92,9 @@ class Fitted(Protocol):
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+    categories_: dict[str, tuple[Any, ...]]
+    missing: Any
+    _allow_nan: bool
 
 
 def without_qid_column(X: Any) -> tuple[Any, list[Hashable] | None]:
@@ -102,11 +115,13 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         warn_of_features(features)
     else:
         features = _without_other_columns(ranker, features)
+    features = with_codes(ranker, features, reset)
     check_no_mask("X", features, DataError)
     if is_sparse(features):
         features = as_csr(features)
+    kinds, finite = [np.float64, np.float32], "allow-nan" if takes_missing(ranker) else True
     try:
-        return validate_data(ranker, features, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        return validate_data(ranker, features, accept_sparse="csr", dtype=kinds, reset=reset, ensure_all_finite=finite)
     except OverflowError as error:  # a Python integer beyond the range of floats
         raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
     except ValueError as error:
@@ -114,36 +129,45 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         if "feature names" in first:  # scikit-learn's check wants another order of columns refused, in its words
             cure = "Pass X[list(ranker.feature_names_in_)]." if "same order" in str(error) else ""
             raise DataError(f"{error}{cure}") from None
-        bad = None if is_sparse(features) else _bad_entry(features)
+        bad = _bad_entry(features, takes_missing(ranker))
         if bad is None:
             raise
         entry, where = bad
-        cure = (
-            "Leave the column out of X, or encode it as numbers first."
-            if isinstance(entry, str)
-            else "Impute it, as in X.fillna(X.median()) or by SimpleImputer in a Pipeline that keeps the column qid, "
-            "or leave the column out."
-        )
+        if isinstance(entry, str):
+            cure = one_hot_cure(ranker, _text_columns(features))
+        else:
+            cure = cure_of(ranker) if is_missing(entry) else "Impute it, or leave the row or the column out."
         raise DataError(f"{first}: X has {entry!r} in {where}. {cure}") from None
 
 
-def _bad_entry(features: Any) -> tuple[Any, str] | None:
-    """The first entry of a table that is no finite number, and its row and column in words; None without one."""
+def _bad_entry(features: Any, missing: bool) -> tuple[Any, str] | None:
+    """The first entry of a table that is no finite number, and its row and column in words; None without one. missing:
+    whether a missing value is as good as one."""
+    if is_sparse(features):
+        entry = first_not_finite(features, np.isinf if missing else lambda values: ~np.isfinite(values))
+        return None if entry is None else (features[entry].item(), f"row {entry[0]}, column {entry[1]}")
     names = column_names(features)
     table = np.asarray(features, dtype=object)
     for column in range(table.shape[1] if table.ndim == 2 else 0):
-        row = bad_row(table[:, column])
+        row = bad_row(table[:, column], missing)
         if row is not None:
             where = f"column {column}" if names is None else f"column {names[column]!r}"
             return table[row, column], f"row {row}, {where}"
     return None
 
 
-def bad_row(values: Any) -> int | None:
-    """The first of the values that is no finite number, or None."""
+def _text_columns(features: Any) -> list[Any]:
+    """The columns of a table, by name if they have any, that hold texts."""
+    names, table = column_names(features), np.asarray(features, dtype=object)
+    text = [any(isinstance(value, str) for value in column) for column in table.T]
+    return [j if names is None else names[j] for j in np.flatnonzero(text).tolist()]
+
+
+def bad_row(values: Any, missing: bool = False) -> int | None:
+    """The first of the values that is no finite number (nor missing), or None."""
     for row, value in enumerate(values):
         try:
-            if not np.isfinite(float(value)):
+            if not (missing and is_missing(value)) and not np.isfinite(float(value)):
                 return row
         except (TypeError, ValueError):
             return row
@@ -156,7 +180,7 @@ def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
     if passed["reset"]:
         _warn_of_grades(queries)
         _note_normalization(ranker, queries)
-    return normalized(ranker, queries.grouped())
+    return normalized(ranker, queries.grouped(), passed["reset"])
 
 
 def _warn_of_grades(queries: Queries) -> None:
@@ -244,9 +268,10 @@ def as_queries(
 def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
     """Features (N, d) to be scored, in the order of the rows.
 
-    The query of a row matters to a ranker with `normalize` alone: `qid` or `group` names it, as in `read_queries`.
+    The query of a row matters to a ranker with `normalize` or missing="indicator": `qid` or `group` names it, as in
+    `read_queries`.
     """
-    if normalization_of(ranker) is None:
+    if normalization_of(ranker) is None and ranker.missing != "indicator":
         return read_features(ranker, X, reset=False)
     warn_without_queries(X, X.shape[0] if hasattr(X, "shape") else len(X), qid, group, stacklevel=4)
     return normalized(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
@@ -387,11 +412,13 @@ def read_pair(ranker: Any, x: Any, y: Any, among: Any) -> tuple[tuple[str, ...],
     names = getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.n_features_in_)])
     rows = [read_row(ranker, document, name) for document, name in ((x, "x"), (y, "y"))]
     rows = normalized_among(ranker, rows, among, lambda X: read_features(ranker, X, reset=False))
-    return tuple(str(name) for name in names), rows
+    return tuple(with_indicators(ranker, names)), rows
 
 
 def _note(ranker: Fitted, queries: Queries) -> None:
     ranker.n_features_in_ = queries.n_features
+    if ranker._allow_nan:
+        ranker.categories_ = {}
     if queries.feature_names is not None:
         ranker.feature_names_in_ = np.array(queries.feature_names, dtype=object)
     elif hasattr(ranker, "feature_names_in_"):
@@ -404,6 +431,13 @@ def _queries_of_fit(ranker: Fitted, queries: Queries, reset: bool) -> Queries:
     if reset:
         _note(ranker, queries)
     queries.check_features()
+    found = _with_features_of_fit(ranker, queries)
+    if not takes_missing(ranker):
+        found.check_no_missing(cure_of(ranker))
+    return found
+
+
+def _with_features_of_fit(ranker: Fitted, queries: Queries) -> Queries:
     fitted, names = getattr(ranker, "feature_names_in_", None), queries.feature_names
     if fitted is None or names is None:
         if queries.n_features != ranker.n_features_in_:
@@ -530,24 +564,31 @@ def normalization_of(ranker: Any) -> str | None:
     return getattr(ranker, "normalize_", None) if method == "auto" else method
 
 
-def normalized(ranker: Any, queries: Queries) -> Queries:
-    """The queries as the ranker wants them: by its `normalize`, or as they are where it has none."""
+def normalized(ranker: Any, queries: Queries, reset: bool = False) -> Queries:
+    """The queries as the ranker wants them: by its `normalize`, then by its `missing`. reset: whether this is `fit`."""
     method = normalization_of(ranker)
-    return queries if method is None else normalize(queries, method)
+    return without_missing(ranker, queries if method is None else normalize(queries, method), reset)
 
 
 def normalized_among(ranker: Any, rows: list[Floats], among: Any, read: Callable[[Any], Any]) -> list[Floats]:
     """Single documents (d,) in the units of the ranker; `among`: the documents (n, d) of their query, `read` from what
     the caller has. DataError where these are needed and missing."""
-    method = normalization_of(ranker)
-    if method is None:
-        return rows
-    if among is None:
-        raise DataError(
-            f"{type(ranker).__name__} cannot compare single documents because it was fitted with "
-            f"normalize={method!r}, which depends on all documents of a query; pass among=, the rows of "
-            "their query."
-        )
-    normalizer = QueryNormalizer(method).fit(read(among))
-    made = normalizer.transform(np.stack(rows))
+    method, made, indicator = normalization_of(ranker), np.stack(rows), ranker.missing == "indicator"
+    means = None
+    if method is not None or (indicator and np.isnan(made).any()):
+        if among is None:
+            option = f"missing={ranker.missing!r}" if method is None else f"normalize={method!r}"
+            raise DataError(
+                f"{type(ranker).__name__} cannot compare single documents because it was fitted with {option}, which "
+                "depends on all documents of a query; pass among=, the rows of their query."
+            )
+        own = read(among)
+        if method is not None:
+            normalizer = QueryNormalizer(method).fit(own)
+            made, own = normalizer.transform(made), normalizer.transform(own)
+        own = own.toarray() if is_sparse(own) else own
+        means = means_within(own, np.array([0, len(own)]), ranker.missing_means_) if indicator else None
+    if indicator:
+        marks = np.isnan(made[:, ranker.missing_features_])
+        made = np.hstack([made if means is None else np.where(np.isnan(made), means, made), marks])
     return list(np.asarray(made, dtype=np.float64))

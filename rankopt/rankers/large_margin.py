@@ -42,6 +42,7 @@ from rankopt.rankers.typing import (
     AnySolver,
     Callbacks,
     CoefBounds,
+    Missing,
     Normalize,
     PenaltyName,
     ReferenceName,
@@ -104,6 +105,9 @@ class LargeMarginRanker(OptimizedRanker):
         "auto" is "zscore" where the scales of features differ from query to query, as
         `rankopt.data.normalization.chosen_method` measures them, else None; it is None for sparse features and
         for an array w0. `normalize_` is what was chosen.
+    missing : default "error"
+        "error", or "indicator": NaN becomes the mean of the feature in its query (of training, where the query has
+        no value), and each feature that lacks values in training gets an indicator of that, with a weight of its own.
 
     **Model**
 
@@ -198,6 +202,7 @@ class LargeMarginRanker(OptimizedRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
+        missing: Missing = "error",
         penalty: PenaltyName = "l2",
         coef_bounds: CoefBounds = None,
     ) -> None:
@@ -224,6 +229,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+        self.missing = missing
         self.penalty = penalty
         self.coef_bounds = coef_bounds
 

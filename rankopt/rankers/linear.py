@@ -28,7 +28,8 @@ from rankopt.options import NOT_NEGATIVE, Rules, as_numbers, check, check_option
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import document_id, read_pair
-from rankopt.rankers.typing import AnyMeasure, AnyRows, CoefBounds, Document, Normalize
+from rankopt.rankers.missing import check_missing_learned, with_indicators
+from rankopt.rankers.typing import AnyMeasure, AnyRows, CoefBounds, Document, Missing, Normalize
 from rankopt.scorers.linear import linear_scores
 
 if TYPE_CHECKING:
@@ -41,12 +42,16 @@ class LinearRanker(Ranker):
     """Base class of rankers with scores `coefᵀ x`; a subclass computes coef in `_fit`.
 
     Data are passed as to every `Ranker`. Fitted: `coef_` (d,) in the units of the input features, and the attributes
-    of every ranker.
+    of every ranker. With `missing="indicator"` also `missing_features_` (p,), the numbers of the features that lack
+    values in training, and `missing_means_` (d,), the means of the features; `coef_` is (d + p,), the weights of the
+    indicators last.
     """
 
-    _saved: ClassVar[tuple[str, ...]] = ("coef_", *Ranker._saved)
+    _saved: ClassVar[tuple[str, ...]] = ("coef_", "missing_features_", "missing_means_", *Ranker._saved)
 
     coef_: Floats
+    missing_features_: NDArray[np.int64]
+    missing_means_: Floats
 
     def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
         """Explain the score difference of documents x and y (d,): the terms coef_j (x_j - y_j), largest first.
@@ -63,7 +68,9 @@ class LinearRanker(Ranker):
         return replace(found, documents=(document_id(x), document_id(y)))
 
     def _as_graph(self) -> Linear:
-        return Linear(self.coef_)
+        if self.missing == "error":
+            return Linear(self.coef_)
+        return Linear(self.coef_, self.missing_features_, self.missing_means_)
 
     def _scores(self, features: Any) -> Floats:
         scores = linear_scores(features, self.coef_)
@@ -78,6 +85,7 @@ class LinearRanker(Ranker):
         """Raise ModelError where the weights are missing, of another type or shape, or not finite."""
         if not hasattr(self, "coef_"):
             raise ModelError("coef_ is missing.")
+        check_missing_learned(self)
         coef, shape = self.coef_, self._coef_shape()
         if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == shape):
             size = " × ".join(map(str, shape))
@@ -85,8 +93,13 @@ class LinearRanker(Ranker):
         if not np.isfinite(coef).all():
             raise ModelError("coef_ has a value that is not finite.")
 
+    def _columns(self) -> list[str]:
+        """The names of what has a weight: the features ("x0", "x1", ... where the data named none), the indicators."""
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return with_indicators(self, names)
+
     def _coef_shape(self) -> tuple[int, ...]:
-        return (self.n_features_in_,)
+        return (self.n_features_in_ + len(getattr(self, "missing_features_", ())),)
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""
@@ -103,21 +116,25 @@ class LinearRanker(Ranker):
         return values
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:
-        """(d,) True for a feature whose weight is not 0 (of a ranker with several weights a feature, any of them); or
-        the `indices` of these features."""
+        """(d,) True for a feature whose weight is not 0 (of a ranker with several weights a feature, or with an
+        indicator, any of them); or the `indices` of these features."""
         check_is_fitted(self, "coef_")
         check("indices", indices, (bool,))
-        support = np.any(np.reshape(self.coef_, (-1, self.n_features_in_)) != 0.0, axis=0)
+        weighted = np.any(np.reshape(self.coef_, (-1, len(self._columns()))) != 0.0, axis=0)
+        support = weighted[: self.n_features_in_]
+        if self.missing == "indicator":
+            support[self.missing_features_] |= weighted[self.n_features_in_ :]
         return np.flatnonzero(support) if indices else support
 
     @property
     def selected_(self) -> NDArray[np.object_]:
-        """The names of these features ("x0", "x1", ... where the data named none), the largest weight first."""
-        indices = self.get_support(indices=True)
-        size = np.abs(np.reshape(self.coef_, (-1, self.n_features_in_))).max(axis=0)[indices]
-        names = getattr(self, "feature_names_in_", None)
-        names = np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object) if names is None else names
-        return np.asarray(names[indices[np.argsort(-size, kind="stable")]], dtype=object)
+        """The names of the features and indicators with a weight ("x0", "x1", ... where the data named none), the
+        largest weight first."""
+        check_is_fitted(self, "coef_")
+        names = np.array(self._columns(), dtype=object)
+        size = np.abs(np.reshape(self.coef_, (-1, names.size))).max(axis=0)
+        order = np.argsort(-size, kind="stable")
+        return np.asarray(names[order[size[order] > 0]], dtype=object)
 
 
 LARGEST = 1e100  # the largest target: squares of what is summed must stay in double precision
@@ -144,6 +161,8 @@ class RegressionRanker(LinearRanker):
         The measure of `score`, and of the gains; one of `rankopt.measures` or its notation.
     normalize : default "auto"
         The normalization of features within their query, as in `LargeMarginRanker`.
+    missing : default "error"
+        As in `LargeMarginRanker`.
 
     **Model**
 
@@ -182,6 +201,7 @@ class RegressionRanker(LinearRanker):
         measure: AnyMeasure = "nDCG@10",
         normalize: Normalize = "auto",
         coef_bounds: CoefBounds = None,
+        missing: Missing = "error",
     ) -> None:
         self.alpha = alpha
         self.target = target
@@ -189,6 +209,7 @@ class RegressionRanker(LinearRanker):
         self.measure = measure
         self.normalize = normalize
         self.coef_bounds = coef_bounds
+        self.missing = missing
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         chosen = isinstance(self.alpha, str)

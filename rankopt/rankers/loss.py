@@ -25,6 +25,7 @@ from rankopt.rankers.typing import (
     Callbacks,
     CoefBounds,
     LossName,
+    Missing,
     Normalize,
     PenaltyName,
     Seed,
@@ -63,7 +64,7 @@ class LossRanker(OptimizedRanker):
         "zeros" (default), "ridge", "ranksvm", "regression" (see `LargeMarginRanker`), or an array (d,).
     constraints : default None
         An `Admissible` for `rank` and `score`; training ignores it.
-    lam, C, normalize : defaults "scale", None, "auto"
+    lam, C, normalize, missing : defaults "scale", None, "auto", "error"
         As in `LargeMarginRanker`, but with w0="zeros" "scale" is U / (10 m), times the size of the loss. A scale of
         one feature, or of the loss, leaves the orders the same.
 
@@ -114,6 +115,7 @@ class LossRanker(OptimizedRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
+        missing: Missing = "error",
         penalty: PenaltyName = "l2",
         coef_bounds: CoefBounds = None,
     ) -> None:
@@ -136,6 +138,7 @@ class LossRanker(OptimizedRanker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+        self.missing = missing
         self.penalty = penalty
         self.coef_bounds = coef_bounds
 
@@ -171,7 +174,7 @@ class PairwiseRanker(OptimizedRanker):
         As in `LargeMarginRanker`.
     constraints : default None
         As in `LossRanker`.
-    lam, C, normalize : defaults "scale", None, "auto"
+    lam, C, normalize, missing : defaults "scale", None, "auto", "error"
         As in `LossRanker`.
 
     **Model**
@@ -215,6 +218,7 @@ class PairwiseRanker(OptimizedRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
+        missing: Missing = "error",
         penalty: PenaltyName = "l2",
         coef_bounds: CoefBounds = None,
     ) -> None:
@@ -236,6 +240,7 @@ class PairwiseRanker(OptimizedRanker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+        self.missing = missing
         self.penalty = penalty
         self.coef_bounds = coef_bounds
 

@@ -45,6 +45,7 @@ from rankopt.rankers.typing import (
     Callbacks,
     CoefBounds,
     Document,
+    Missing,
     Normalize,
     SlotStart,
     Strength,
@@ -145,7 +146,7 @@ class MatchingRanker(OptimizedRanker):
     w0 : default None
         "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for
         the convex bound and regression for the others.
-    lam, C, normalize : defaults "scale", None, None
+    lam, C, normalize, missing : defaults "scale", None, None, "error"
         As in `LargeMarginRanker`, but with w0="zeros" "scale" is U / (10 m). A scale of one feature, or of
         position_weight, leaves the matchings the same.
     coef_bounds : default None
@@ -201,6 +202,7 @@ class MatchingRanker(OptimizedRanker):
         verbose: int = 0,
         normalize: Normalize = None,
         coef_bounds: CoefBounds = None,
+        missing: Missing = "error",
     ) -> None:
         self.n_positions = n_positions
         self.position_weight = position_weight
@@ -222,6 +224,7 @@ class MatchingRanker(OptimizedRanker):
         self.verbose = verbose
         self.normalize = normalize
         self.coef_bounds = coef_bounds
+        self.missing = missing
 
     def _before(self, queries: Queries) -> None:
         self.position_weight_ = slot_weights(self.n_positions, self.position_weight, queries)
@@ -372,7 +375,7 @@ class MatchingRanker(OptimizedRanker):
             raise OptionError("constraints are not supported because slots are matched, not ranked; leave them out")
 
     def _coef_shape(self) -> tuple[int, ...]:
-        return (int(np.size(self.position_weight_)), self.n_features_in_)
+        return (int(np.size(self.position_weight_)), *super()._coef_shape())
 
     def _check_loaded(self) -> None:
         weights = getattr(self, "position_weight_", None)

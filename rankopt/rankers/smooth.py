@@ -43,6 +43,7 @@ from rankopt.rankers.typing import (
     AnyMeasure,
     Callbacks,
     CoefBounds,
+    Missing,
     Normalize,
     SmoothStart,
     StrengthName,
@@ -89,7 +90,7 @@ class SmoothRanker(LinearRanker):
         raised.
     constraints : default None
         An `Admissible` for `rank` and `score`; training ignores it.
-    normalize : default "auto"
+    normalize, missing : defaults "auto", "error"
         As in `LargeMarginRanker`.
 
     **Model**
@@ -158,6 +159,7 @@ class SmoothRanker(LinearRanker):
         constraints: Admissible | None = None,
         normalize: Normalize = "auto",
         coef_bounds: CoefBounds = None,
+        missing: Missing = "error",
     ) -> None:
         self.measure = measure
         self.bandwidths = bandwidths
@@ -175,6 +177,7 @@ class SmoothRanker(LinearRanker):
         self.constraints = constraints
         self.normalize = normalize
         self.coef_bounds = coef_bounds
+        self.missing = missing
 
     def objective(self, queries: Queries, query_weight: Weights | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""

@@ -48,6 +48,7 @@ AnyMethod: TypeAlias = "MethodName | Method"
 AnyEngine: TypeAlias = "EngineName | Engine"
 AnySolver: TypeAlias = "str | Solver"
 Normalize: TypeAlias = NormalizeName | Literal["auto"] | None
+Missing: TypeAlias = Literal["error", "indicator"]
 Start: TypeAlias = StartName | SupportsArray | Sequence[float] | None
 SlotStart: TypeAlias = SlotStartName | SupportsArray | Sequence[Sequence[float]] | None
 SmoothStart: TypeAlias = SmoothStartName | SupportsArray | Sequence[float]

@@ -39,8 +39,7 @@ def page_of_training(
         progress.append(drawing)
     weights = None
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
-        names = [str(one) for one in getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.coef_.size)])]
-        weights = Weights.from_queries(names, ranker.coef_, normalized(ranker, queries))
+        weights = Weights.from_queries(ranker._columns(), ranker.coef_, normalized(ranker, queries))
     rules = getattr(ranker, "constraints", None)
     return render(
         "training.html",

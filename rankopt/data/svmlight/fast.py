@@ -163,8 +163,9 @@ def _scan(
     columns: Shorts, values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up. text ends with
-    a newline. missing: NaN refuses missing values. lines: the newlines before each row. qids, documents: where names
-    begin and end in the text, -1 for no document. hard: entry, begin and end of each number that Python must read."""
+    a newline. missing: an infinite one refuses missing values. lines: the newlines before each row. qids, documents:
+    where names begin and end in the text, -1 for no document. hard: entry, begin and end of each number that Python
+    must read."""
     rows, entries, queries, hards, line = 0, 0, 0, 0, 0
     failed = (-1, 0, 0, 0)
     bounds[0] = 0
@@ -213,7 +214,7 @@ def _scan(
                 if state == NONE:
                     at = max(_after(text, begin, b"nan", 32), _after(text, begin, b"null", 32))
                     value = missing
-                    if at < 0 or np.isnan(missing):
+                    if at < 0 or np.isinf(missing):
                         return failed
                 elif state != EXACT:
                     if hards == len(hard):
@@ -267,7 +268,7 @@ def parse_bytes(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
     qids, documents = np.empty((count, 2), dtype=np.int64), np.empty((count, 2), dtype=np.int64)
     hard = np.empty((min(most, HARDEST), 3), dtype=np.int64)
     rows, entries, queries, hards = _scan(
-        np.frombuffer(text, dtype=np.uint8), np.nan if rules.missing is None else rules.missing, rules.width,
+        np.frombuffer(text, dtype=np.uint8), np.inf if rules.missing is None else rules.missing, rules.width,
         *powers_of_ten(), grades, bounds, columns, values, lines, starts, qids, documents, hard,
     )  # fmt: skip
     if rows < 0:
@@ -275,7 +276,7 @@ def parse_bytes(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
     for entry, begin, end in hard[:hards].tolist():
         values[entry] = float(text[begin:end])
     grades, values, lines = grades[:rows].copy(), values[:entries].copy(), lines[:rows] + first_line
-    if entries and not (-rules.limit < values.min() and values.max() < rules.limit):
+    if entries and not (-rules.limit < np.fmin.reduce(values) and np.fmax.reduce(values) < rules.limit):
         return None
     if rows and grades.min() < 0 and not rules.negative:
         return None

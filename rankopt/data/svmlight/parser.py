@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, Shorts
 from rankopt.data.text import check_text, clipped, is_text
+from rankopt.data.validation import KEEP_MISSING
 from rankopt.errors import DataError
 
 _NUMBER = rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
@@ -43,9 +44,9 @@ LARGEST_INDEX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Rules:
-    """Reader options for one file. missing: the value of missing features, None for an error. negative: whether grades
-    may be negative. limit: bound on the magnitude of values. width, source: the greatest index, and the source of this
-    bound."""
+    """Reader options for one file. missing: the value of missing features, NaN to keep them, None for an error.
+    negative: whether grades may be negative. limit: bound on the magnitude of values. width, source: the greatest
+    index, and the source of this bound."""
 
     file: str
     missing: float | None = None
@@ -140,7 +141,7 @@ def _of_value(index: int, tail: bytes, rules: Rules) -> str | None:
     if MISSING.fullmatch(tail):
         if rules.missing is not None:
             return None
-        cure = "impute it, or read with missing=0.0"
+        cure = f"impute it, or read with missing=0.0, or {KEEP_MISSING}"
     return f"feature {index} is {word!r}. Rankings need finite features: {cure}."
 
 
@@ -289,6 +290,8 @@ class _Row:
                 return False
             self.indices, self.columns = indices, array("i", columns)
         limit = self.rules.limit
+        if self.rules.missing is not None:
+            return all(-limit < value < limit or value != value for value in self.values)
         return not self.values or (-limit < min(self.values) and max(self.values) < limit)
 
 

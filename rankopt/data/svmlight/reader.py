@@ -33,7 +33,7 @@ from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
 from rankopt.data.typing import Unjudged
 from rankopt.data.validation import Features, sealed
 from rankopt.errors import DataError, OptionError
-from rankopt.options import Interval
+from rankopt.options import NAN, Interval, check
 
 DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")
 NAMES = re.compile(
@@ -140,8 +140,7 @@ class SvmlightParser:
             raise OptionError(f"n_features cannot be {n_features!r}; it must be an integer from 1 to {LARGEST_INDEX}.")
         self.n_features = None if n_features is None else int(n_features)
         self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), int(width), "n_features")
-        if missing is not None and missing not in Interval(-self.rules.limit, self.rules.limit, "neither"):
-            raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
+        check("missing", missing, (Interval(-self.rules.limit, self.rules.limit, "neither"), NAN, None))
 
     def __iter__(self) -> Iterator[Parsed]:
         blocks, first, size = text_blocks(self.file, self.size), [], 0
@@ -228,7 +227,7 @@ def read_svmlight(
 ) -> Queries:
     """Read a file of graded documents, strictly.
 
-    missing: the value of features written `nan` or `NULL`; None raises DataError.
+    missing: the value of features written `nan` or `NULL`: a number, nan to keep them, or None, which raises DataError.
     unjudged: the meaning of negative grades: a grade >= 0, or "drop" to drop the document; None raises DataError.
     dtype: float64 or float32. sparse: True for CSR, False for an array, "auto" for CSR if under 10% is written.
     n_features: the number d of features; by default the number of names in the header, else the greatest index.

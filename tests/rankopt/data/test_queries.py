@@ -195,14 +195,18 @@ def test_nothing_can_be_changed_from_outside_or_inside(sparse):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_features_that_are_not_finite_are_named(value, sparse):
+    """Infinite ones when the queries are made, missing ones where they are refused."""
     features = np.arange(8.0).reshape(4, 2)
     features[2, 1] = value
     with pytest.raises(DataError, match=r"Row 2, query 'b', document 'z': feature column 1 \('bm25'\) is -?(nan|inf)"):
-        Queries.from_arrays(
-            csr_array(features) if sparse else features,
-            qid=["a", "b", "b", "a"],
-            documents=list("xyzw"),
-            feature_names=["length", "bm25"],
+        RegressionRanker().fit(
+            Queries.from_arrays(
+                csr_array(features) if sparse else features,
+                np.arange(4),
+                qid=["a", "b", "b", "a"],
+                documents=list("xyzw"),
+                feature_names=["length", "bm25"],
+            )
         )
 
 

@@ -172,7 +172,7 @@ def emptied(folder):
 
 def not_finite(folder):
     table = np.load(folder / "features.npy")
-    table[1, 2] = np.nan
+    table[1, 2] = np.inf
     np.save(folder / "features.npy", table)
     sign(folder)
 
@@ -418,7 +418,7 @@ def test_what_used_to_kill_the_process_is_refused(sparse, folder, tmp_path):
 
 def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_use(folder, monkeypatch):
     def spoil(table):
-        table[1, 2] = np.nan
+        table[1, 2] = np.inf
 
     changed("features.npy", spoil)(folder)
     with pytest.raises(DataError, match=r"/features\.npy cannot be used"):
@@ -438,7 +438,7 @@ def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_
         lambda: write_svmlight(opened, folder.with_name("again.txt")),
         lambda: opened.select(slice(None)),
     ):
-        with pytest.raises(DataError, match=r"feature column 2 .* is nan"):
+        with pytest.raises(DataError, match=r"feature column 2 .* is inf"):
             asked()
     assert [path.name for path in folder.parent.iterdir()] == ["dense"]
 

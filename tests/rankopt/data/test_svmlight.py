@@ -159,8 +159,9 @@ def test_missing_values_get_the_value_asked_for(read):
     for word in ("inf", "nanx", "na", "-nan"):
         with pytest.raises(DataError, match="line 1: feature 1"):
             read(f"1 qid:1 1:{word}\n", missing=0.0)
-    with pytest.raises(OptionError, match="missing"):
-        read(text, missing=np.nan)
+    assert_array_equal(read(text, missing=np.nan).features, [[np.nan, np.nan, 1], [np.nan, np.nan, 0]])
+    with pytest.raises(OptionError, match=r"missing must be .*nan or None; got inf"):
+        read(text, missing=np.inf)
 
 
 def test_negative_grades_mean_what_the_caller_says(read):
@@ -245,7 +246,7 @@ def test_compiled_code_reads_what_lines_say_and_gives_up_on_the_rest(seed):
         for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
             place = chance.randint(0, len(text))
             text[place : place + chance.randint(0, 1)] = chance.choice(["", chance.choice(LETTERS)])
-        missing = chance.choice([None, -2.5])
+        missing = chance.choice([None, -2.5, np.nan])
         raw = "".join(text).encode()
         rules = Rules("x", missing, negative=True)
         try:

@@ -288,7 +288,7 @@ def test_no_subclass_can_forget_it():
     assert_as_it_was(ranker, before)
     with pytest.raises(ZeroDivisionError):
         fit(fresh := Careless(), NEW)
-    assert set(vars(fresh)) == {"alpha", "target", "intercept", "measure", "normalize", "coef_bounds"}
+    assert set(vars(fresh)) == {"alpha", "target", "intercept", "measure", "normalize", "coef_bounds", "missing"}
 
 
 def test_every_estimator_is_all_or_nothing():

@@ -142,7 +142,8 @@ def test_a_long_explanation_prints_the_largest_terms_and_the_sum_of_the_rest():
 def test_options_survive_cloning():
     ranker = RegressionRanker(0.25, target="grade", measure="nDCG@3")
     options = {"alpha": 0.25, "target": "grade", "intercept": "query", "measure": "nDCG@3"}
-    assert clone(ranker).get_params() == ranker.get_params() == options | {"normalize": "auto", "coef_bounds": None}
+    options |= {"normalize": "auto", "coef_bounds": None, "missing": "error"}
+    assert clone(ranker).get_params() == ranker.get_params() == options
 
 
 def test_the_table_names_every_ranker():

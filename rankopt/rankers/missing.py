@@ -1,0 +1,161 @@
+"""Missing values and categories in the features of rankers.
+
+`missing="indicator"` of the linear rankers replaces NaN, after `normalize`, by the mean of the feature over the
+documents of the query that have it (where none has, over all training documents that have it), and adds a feature that
+is 1 where the value is missing, else 0, for each feature that lacks values in training. Sums run over sorted values, so
+the result does not depend on the order of rows.
+
+Trees take NaN, and columns of pandas dtype `category`: a category is its position among those of `fit`, sorted as text,
+and one that `fit` did not know is NaN. So neither the order nor the number of the categories of a frame matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints, is_sparse
+from rankopt.data.normalization import shift_and_scale
+from rankopt.data.queries import Queries
+from rankopt.data.validation import Features
+from rankopt.errors import DataError, ModelError
+from rankopt.options import check
+
+INDICATOR = "missingindicator_"
+"""What precedes the name of a feature in that of its indicator, as in scikit-learn."""
+
+
+def takes_missing(ranker: Any) -> bool:
+    """Whether NaN is no error."""
+    return bool(ranker._allow_nan or ranker.missing != "error")
+
+
+def cure_of(ranker: Any) -> str:
+    """What to do about NaN in the features of a ranker that does not take it."""
+    own = "Fit with missing='indicator', or fit" if "missing" in ranker._get_param_names() else "Fit"
+    return (
+        f"{own} a BoostedRanker, which takes NaN. Or impute it, as in X.fillna(X.median()) or by SimpleImputer in a "
+        "Pipeline that keeps the column qid, or leave the column out."
+    )
+
+
+def with_indicators(ranker: Any, names: Iterable[Any]) -> list[str]:
+    """The names of the features, and of their indicators."""
+    known = [str(name) for name in names]
+    return known + [INDICATOR + known[j] for j in getattr(ranker, "missing_features_", np.arange(0)).tolist()]
+
+
+def without_missing(ranker: Any, queries: Queries, reset: bool) -> Queries:
+    """The queries as `ranker.missing` wants them. With `reset` the ranker notes `missing_features_`, the features that
+    lack values, and `missing_means_` (d,), the means of all features."""
+    check("missing", ranker.missing, ("error", "indicator"))
+    if ranker.missing == "error":
+        for name in ("missing_features_", "missing_means_") if reset else ():
+            vars(ranker).pop(name, None)
+        return queries
+    own = queries.grouped()
+    if reset:
+        ranker.missing_features_ = np.flatnonzero(_column_wise(own.features))
+        ranker.missing_means_ = training_means(own.features)
+    filled = filled_rows(own.features, own.offsets, ranker.missing_features_, ranker.missing_means_)
+    names = None if own.feature_names is None else tuple(with_indicators(ranker, own.feature_names))
+    back = slice(None) if queries.is_grouped else np.argsort(queries.rows)
+    return queries.replace(features=filled[back], feature_names=names)
+
+
+def _column_wise(features: Features) -> NDArray[np.bool_]:
+    """(d,) whether a feature has a missing value."""
+    if not is_sparse(features):
+        return np.asarray(np.isnan(features).any(axis=0))
+    return np.asarray(np.bincount(features.indices[np.isnan(features.data)], minlength=features.shape[1]) > 0)
+
+
+def training_means(features: Features) -> Floats:
+    """(d,) the mean of the present values of each feature; 0 where none is."""
+    n, d = features.shape
+    if not is_sparse(features):
+        return np.asarray(means_within(features, np.array([0, n]), np.zeros(d))[0])
+    order = np.lexsort((features.data, features.indices))
+    columns, values = features.indices[order], features.data[order].astype(np.float64)
+    missing = np.isnan(values)
+    counts = n - np.bincount(columns[missing], minlength=d)
+    return np.asarray(np.bincount(columns, np.where(missing, 0.0, values), minlength=d) / np.maximum(counts, 1))
+
+
+def means_within(features: Features, offsets: Ints, otherwise: Floats) -> Floats:
+    """(m, d) the mean of the present values of each feature in each query; `otherwise` (d,) where none is."""
+    means, _ = shift_and_scale(features, offsets, "zscore")
+    return np.where(np.isnan(means), otherwise, means)
+
+
+def filled_rows(features: Features, offsets: Ints, marked: Ints, otherwise: Floats) -> Features:
+    """(N, d + len(marked)) the features, grouped as in `offsets` (m + 1,), with means for NaN, and the indicators of
+    the `marked` ones."""
+    columns = np.flatnonzero(_column_wise(features))
+    own = features[:, columns]
+    own = own.toarray() if is_sparse(own) else own
+    means = np.repeat(means_within(own, offsets, otherwise[columns]), np.diff(offsets), axis=0)
+    filled = np.where(np.isnan(own), means, own).astype(features.dtype)
+    if is_sparse(features):
+        from scipy.sparse import csr_array, hstack
+
+        entries = np.flatnonzero(np.isnan(features.data))
+        rows = np.searchsorted(features.indptr, entries, side="right") - 1
+        made = features.copy()
+        made.data[entries] = filled[rows, np.searchsorted(columns, features.indices[entries])]
+        marks = csr_array((np.ones(entries.size), (rows, features.indices[entries])), shape=features.shape)
+        return csr_array(hstack([made, marks[:, marked].astype(features.dtype)], format="csr"))
+    made = np.hstack([features, np.isnan(features[:, marked]).astype(features.dtype)])
+    made[:, columns] = filled
+    return made
+
+
+def check_missing_learned(ranker: Any) -> None:
+    """Raise ModelError where a linear ranker with missing="indicator" lacks what `without_missing` needs."""
+    if ranker.missing != "indicator":
+        return
+    marked, means = getattr(ranker, "missing_features_", None), getattr(ranker, "missing_means_", None)
+    d = ranker.n_features_in_
+    if not (isinstance(marked, np.ndarray) and marked.dtype == np.int64 and marked.ndim == 1
+            and (np.diff(marked) > 0).all() and ((marked >= 0) & (marked < d)).all()):  # fmt: skip
+        raise ModelError("missing_features_ is missing, or is no list of features.")
+    if not (isinstance(means, np.ndarray) and means.dtype == np.float64 and means.shape == (d,)
+            and np.isfinite(means).all()):  # fmt: skip
+        raise ModelError(f"missing_means_ is missing, or is no array of {d} finite numbers.")
+
+
+def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
+    """A pandas frame with numbers for the categories, where the ranker takes them; with `reset` it notes
+    `categories_`, {column: its categories}. Anything else is returned as it is."""
+    kinds: Any = getattr(X, "dtypes", None)
+    is_pandas = hasattr(kinds, "items")
+    found = [name for name, kind in kinds.items() if str(kind) == "category"] if is_pandas else []
+    if found and not ranker._allow_nan:
+        raise DataError(f"X has a category in column {found[0]!r}. {one_hot_cure(ranker, found)}")
+    if reset and ranker._allow_nan:
+        ranker.categories_ = {str(name): tuple(sorted(X[name].cat.categories.tolist(), key=str)) for name in found}
+    known = getattr(ranker, "categories_", {})
+    other = next((name for name in found if str(name) not in known), None)
+    if other is not None:
+        raise DataError(f"column {other!r} has the dtype category, but in fit it had numbers; pass numbers.")
+    if not known or not is_pandas:
+        return X
+    made = X.copy(deep=False)
+    for name in X.columns:
+        if str(name) in known:
+            codes = X[name].astype("category").cat.set_categories([*known[str(name)]]).cat.codes
+            made[name] = codes.where(codes >= 0).astype(np.float64)
+    return made
+
+
+def one_hot_cure(ranker: Any, columns: list[Any]) -> str:
+    """What to do about columns of text or categories."""
+    return (
+        "Leave the column out of X, or one-hot encode it: make_pipeline(make_column_transformer((OneHotEncoder("
+        f"handle_unknown='ignore', sparse_output=False), {columns}), remainder='passthrough', "
+        f"verbose_feature_names_out=False).set_output(transform='pandas'), {type(ranker).__name__}()), or fit a "
+        f"BoostedRanker on X.astype(dict.fromkeys({columns}, 'category'))."
+    )
