@@ -278,8 +278,7 @@ def _pair_values(
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
         named = " and ".join(type(run).__name__ for run in (run_a, run_b))
         unlike = f"compare takes two results of `evaluate`, or two arrays with one value a query; got {named}"
-        is_evaluated = hasattr(run_a, "protocol") or hasattr(run_b, "protocol")
-        if is_evaluated or isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
+        if any(isinstance(run, Evaluation) or hasattr(run, "protocol") for run in (run_a, run_b)):
             raise DataError(f"{unlike}; pass two of one kind.")
         arrays: tuple[Any, Any] = (run_a, run_b)
         try:
