@@ -553,7 +553,7 @@ def _note_normalization(ranker: Any, queries: Queries) -> None:
     given = not isinstance(getattr(ranker, "w0", None), str | None)
     ranker.normalize_ = (None if given else chosen_method(queries)) if method == "auto" else method
     verbose = getattr(ranker, "verbose", 0)
-    if method == "auto" and isinstance(verbose, int) and verbose:
+    if method == "auto" and ranker.normalize_ is not None and isinstance(verbose, int) and verbose:
         print(f"normalize='auto' is {ranker.normalize_!r}", file=sys.stderr)
 
 
