@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from formulations.arrays import Floats
+from rankopt.errors import OptionError
 from rankopt.losses.loss import LossValue, is_nonnegative
 from rankopt.losses.oracle import MaxOracle
 from rankopt.measures.tied_ranking import query_of_row
@@ -81,6 +82,11 @@ class MarginLoss:
     def build(cls, argmax: MaxOracle, bound: Bound) -> MarginLoss:
         """The loss; the reference of a convex bound is computed once, here. Other bounds use the map `raised`, if it
         has one: it gives the same bound of the regret, but makes the margin of the ranking by score convex."""
+        if not isinstance(getattr(bound, "convex", None), bool) or not hasattr(argmax, "best_then_score"):
+            raise OptionError(
+                f"a margin loss needs a MaxOracle and a bound, such as get_bound('convex'); got {argmax!r:.80} and "
+                f"{bound!r:.80}"
+            )
         loss = cls(argmax if bound.convex else getattr(argmax, "raised", argmax), bound)
         return loss.majorant(np.zeros(argmax.shape)) if bound.convex else loss
 
