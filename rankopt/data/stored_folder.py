@@ -204,7 +204,7 @@ def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]
     two parts, and for ids and attributes that are neither numbers nor strings. The folder appears when it is complete.
     """
     target = Path(as_path(folder, DataError, "folder"))
-    if not isinstance(parts, Queries | Iterable) or is_sparse(parts):
+    if not isinstance(parts, Queries | Iterable) or is_sparse(parts) or getattr(parts, "ndim", 1) == 0:
         raise DataError(f"parts must be Queries, or a sequence of them; got a {type(parts).__name__}.")
     if target.exists():
         raise DataError(f"{target} cannot be written because it exists; remove it, or choose another folder.")

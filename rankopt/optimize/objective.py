@@ -205,7 +205,8 @@ class Objective:
         np.maximum.at(steep, planes.group, norms(slopes))
         np.maximum.at(high, planes.group, planes.heights + slopes @ own.w0)
         risk = float(capacity @ high)
-        return self.lam / own.lam * float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
+        unit = 1.0 if self.units is None else self.lam
+        return unit * float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
 
     def _answer(
         self, program: GroupedSimplexQP, start: Solution | None, precision: float | None, seconds: float, spare: float

@@ -30,7 +30,7 @@ INDICATOR = "missingindicator_"
 
 def takes_missing(ranker: Any) -> bool:
     """Whether NaN is no error."""
-    return bool(ranker._allow_nan or ranker.missing != "error")
+    return bool(ranker._allow_nan or (isinstance(ranker.missing, str) and ranker.missing == "indicator"))
 
 
 def cure_of(ranker: Any) -> str:

@@ -318,7 +318,7 @@ def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, 
         rows, columns, values = entries.row, entries.col, entries.data
     found = []
     for names, codes, size, what in ((users, rows, table.shape[0], "user"), (items, columns, table.shape[1], "item")):
-        ids = np.arange(size) if names is None else names if hasattr(names, "__len__") else list(names)
+        ids = np.arange(size) if names is None else list(names) if isinstance(names, Iterator) else names
         known = distinct_ids(ids, what)
         if known.size != size:
             raise DataError(
