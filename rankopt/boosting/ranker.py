@@ -29,7 +29,7 @@ from rankopt.explanations.contributions import Explanation
 from rankopt.fitting import warn_interrupted
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.measures.notation import parse
-from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
+from rankopt.options import POSITIVE, RUN, Interval, Rules, as_numbers, check_options, seed_from
 from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
@@ -429,7 +429,7 @@ class BoostedRanker(Ranker):
                     f"monotone_constraints has {min(map(repr, unknown))}, which is no feature; name columns of X."
                 )
             given = [given.get(str(name), 0) for name in names]
-        signs = np.asarray(given)
+        signs = as_numbers("monotone_constraints", given)
         if signs.shape != (len(names),) or not np.isin(signs, (-1, 0, 1)).all():
             raise OptionError(
                 f"monotone_constraints must be one of -1, 0, 1 for each of {len(names)} features, or a mapping from "

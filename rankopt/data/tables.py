@@ -43,6 +43,7 @@ from rankopt.data.validation import (
     query_columns,
 )
 from rankopt.errors import ColumnWarning, DataError, OptionError
+from rankopt.options import NAN, Interval, check
 
 USUAL = {
     "relevance": ("relevance", "label", "grade", "rel"),
@@ -107,6 +108,7 @@ def queries_of_frame(
         raise DataError(
             f"a {type(frame).__name__} is not a table; pass a file, or a frame of pandas, polars or pyarrow"
         )
+    check("missing", missing, (Interval(-np.inf, np.inf, "neither"), NAN, None))
     names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
