@@ -276,7 +276,7 @@ def parse_bytes(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
     for entry, begin, end in hard[:hards].tolist():
         values[entry] = float(text[begin:end])
     grades, values, lines = grades[:rows].copy(), values[:entries].copy(), lines[:rows] + first_line
-    if entries and not (-rules.limit < np.fmin.reduce(values) and np.fmax.reduce(values) < rules.limit):
+    if np.fmax.reduce(np.abs(values), initial=0.0) >= rules.limit:
         return None
     if rows and grades.min() < 0 and not rules.negative:
         return None

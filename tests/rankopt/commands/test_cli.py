@@ -159,7 +159,7 @@ def test_several_runs_are_compared_in_pairs(files):
         (["evaluate", "{model}", "{train}"], 2, "rankopt evaluate {train} --model {model}"),
         (["evaluate", "{short}", "--qrels", "{parquet}"], 3, "write its columns as text: query 0 document grade"),
         (["frobnicate"], 2, "No such command"),
-        (["train", "{train}", "--model", "{out}", "--loss", "listnet"], 5, "known are pairwise"),
+        (["train", "{train}", "--model", "{out}", "--loss", "lambdarank"], 5, "known are pairwise"),
         (["train", "{train}", "--model", "{out}", "--loss", "pairwise", "--bound", "convex"], 2, "--bound is"),
     ],
 )
