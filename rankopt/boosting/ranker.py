@@ -130,7 +130,7 @@ LARGE = 30_000  # documents, beyond which half the noise is enough
 def hold_out(queries: Arrangement, fraction: float, seed: int) -> tuple[Arrangement, Arrangement]:
     """The queries without, and then, a fraction of them drawn at random."""
     drawn = np.random.default_rng(seed).permutation(len(queries))
-    count = max(round(fraction * drawn.size), 1)
+    count = min(max(round(fraction * drawn.size), 1), drawn.size - 1)
     return queries.select(np.sort(drawn[count:])), queries.select(np.sort(drawn[:count]))
 
 
@@ -162,7 +162,8 @@ class BoostedRanker(Ranker):
     normalize : default None
         As in `LargeMarginRanker`.
     monotone_constraints : default None
-        1 (increasing), -1 (decreasing) or 0 for each feature, or a mapping from feature name; as in LightGBM.
+        1 (increasing), -1 (decreasing) or 0 for each feature, or a mapping from feature name, or from number where
+        features have no names; as in LightGBM.
 
     **Model**
 
@@ -421,14 +422,14 @@ class BoostedRanker(Ranker):
         given = self.monotone_constraints
         if given is None:
             return ()
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
+        names: list[Any] = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
         if isinstance(given, Mapping):
             unknown = given.keys() - set(names)
             if unknown:
                 raise OptionError(
                     f"monotone_constraints has {min(map(repr, unknown))}, which is no feature; name columns of X."
                 )
-            given = [given.get(str(name), 0) for name in names]
+            given = [given.get(name, 0) for name in names]
         signs = as_numbers("monotone_constraints", given)
         if signs.shape != (len(names),) or not np.isin(signs, (-1, 0, 1)).all():
             raise OptionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -389,6 +390,32 @@ class Value(click.ParamType[Any]):
             return value
 
 
+class Collection(click.ParamType[Any]):
+    """A list, tuple or mapping of numbers and None, as Python or JSON writes it."""
+
+    name = "value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            found = ast.literal_eval(re.sub(r"\bnull\b", "None", value))
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found = None
+        if not isinstance(found, list | tuple | dict):
+            self.fail(
+                f"{value!r} is no list and no mapping; write (0, None), [1, 0, -1] or {{'name': ...}}", param, ctx
+            )
+        return _as_lists(found)
+
+
+def _as_lists(value: Any) -> Any:
+    """The value with lists for tuples, as a stored training has it."""
+    if isinstance(value, dict):
+        return {name: _as_lists(one) for name, one in value.items()}
+    return [*map(_as_lists, value)] if isinstance(value, list | tuple) else value
+
+
 def estimator_class(name: str) -> Any:
     """The class of `rankopt.rankers.MODEL_CLASSES` with this name."""
     from rankopt.rankers import MODEL_CLASSES
@@ -425,6 +452,8 @@ def _option(parameter: inspect.Parameter, text: str, repeatable: bool) -> click.
         more = {"type": float, "multiple": True}
     elif annotation == "Normalize":
         more["type"] = Value(str, none=True)
+    elif parameter.name in ("coef_bounds", "monotone_constraints"):
+        more["type"] = Collection()
     elif "tuple[float, float]" in annotation:
         more = {"type": float, "nargs": 2}
     else:

@@ -27,6 +27,7 @@ from rankopt.commands.input_output import (
 from rankopt.commands.options import (
     RANKERS,
     TRIED,
+    Collection,
     Columns,
     Quotas,
     cures_as_options,
@@ -288,10 +289,14 @@ class Training:
             raise ValueError("position_weights is not a list, or the ranker has no position weights")
         if not isinstance(self.options, dict) or "measure" not in self.options:
             raise ValueError("options name no measure")
-        options = {*options_of(RANKERS[self.ranker])} - {"lam", "checkpoint", "every"}
+        known = options_of(RANKERS[self.ranker])
+        options = {*known} - {"lam", "checkpoint", "every"}
         for name, value in self.options.items():
             floats = isinstance(value, list) and all(isinstance(one, float) for one in value)
-            listed = floats and options_of(RANKERS[self.ranker])[name].multiple if name in options else False
+            listed = name in options and (
+                (floats and known[name].multiple)
+                or (isinstance(known[name].type, Collection) and isinstance(value, list | dict))
+            )
             if name not in options or not (listed or isinstance(value, str | int | float | None)):
                 raise ValueError(f"{name[:80]!r} = {str(value)[:80]!r} is no option of it")
 

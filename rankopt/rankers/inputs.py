@@ -134,7 +134,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
             raise
         entry, where = bad
         if isinstance(entry, str):
-            cure = one_hot_cure(ranker, _text_columns(features))
+            cure = one_hot_cure(ranker, _text_columns(features), features)
         else:
             cure = cure_of(ranker) if is_missing(entry) else "Impute it, or leave the row or the column out."
         raise DataError(f"{first}: X has {entry!r} in {where}. {cure}") from None

@@ -101,6 +101,11 @@ class LinearRanker(Ranker):
     def _coef_shape(self) -> tuple[int, ...]:
         return (self.n_features_in_ + len(getattr(self, "missing_features_", ())),)
 
+    def _box(self, queries: Queries, shape: tuple[int, ...]) -> Floats | None:
+        """(2, d) the limits of weights of this shape; None where there are none."""
+        limits, indicators = getattr(self, "coef_bounds", None), len(getattr(self, "missing_features_", ()))
+        return box_of(limits, queries.feature_names, shape, queries.n_features - indicators)
+
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""
         values = self._values(evaluation)
@@ -219,7 +224,7 @@ class RegressionRanker(LinearRanker):
         if hasattr(self, "best_score_"):
             del self.best_score_
         parse(self.measure)  # a slip in what it is judged by is an error before training
-        box = box_of(self.coef_bounds, queries.feature_names, (queries.n_features,))
+        box = self._box(queries, (queries.n_features,))
         if box is not None and queries.n_features > WIDEST:
             raise OptionError(
                 f"coef_bounds need at most {WIDEST} features here; got {queries.n_features}. Take "
@@ -258,9 +263,10 @@ class RegressionRanker(LinearRanker):
         return np.asarray(measure.gain(relevance, queries.offsets))
 
 
-def box_of(coef_bounds: Any, names: Sequence[str] | None, shape: tuple[int, ...]) -> Floats | None:
+def box_of(coef_bounds: Any, names: Sequence[str] | None, shape: tuple[int, ...], d: int) -> Floats | None:
     """(2, d) the limits of weights of this shape, flat; None where there are none. coef_bounds: one pair (low, high),
-    a pair for each feature, or a mapping from names of features; None in a pair is no limit."""
+    a pair for each of the d features, or a mapping from names of features and indicators; None in a pair is no limit.
+    Indicators without a pair are free."""
     if coef_bounds is None:
         return None
     pairs = coef_bounds
@@ -269,8 +275,16 @@ def box_of(coef_bounds: Any, names: Sequence[str] | None, shape: tuple[int, ...]
         if unknown:
             known = "the features have no names; pass one pair a feature" if names is None else f"{', '.join(names)}"
             raise OptionError(f"coef_bounds has {unknown[0]!r:.80}, which is no feature; known are {known:.500}")
+        wrong_pair = next((name for name, pair in coef_bounds.items() if np.shape(pair) != (2,)), None)
+        if wrong_pair is not None:
+            raise OptionError(
+                f"coef_bounds[{wrong_pair!r}] must be a pair (low, high), with None for no limit; got "
+                f"{coef_bounds[wrong_pair]!r:.80}"
+            )
         pairs = [coef_bounds.get(name, (None, None)) for name in names or ()]
     limits = as_numbers("coef_bounds", pairs)  # None is NaN
+    if limits.shape == (d, 2):
+        limits = np.pad(limits, ((0, shape[-1] - d), (0, 0)), constant_values=np.nan)
     if limits.shape not in ((2,), (*shape[-1:], 2), (*shape, 2)):
         size = " × ".join(map(str, (*shape, 2)))
         raise OptionError(
@@ -283,6 +297,9 @@ def box_of(coef_bounds: Any, names: Sequence[str] | None, shape: tuple[int, ...]
     if wrong.any():
         low, high = box[:, wrong][:, 0]
         raise OptionError(f"coef_bounds needs low <= high, finite or None; got ({low:g}, {high:g})")
+    size = np.abs(box, where=np.isfinite(box), out=np.zeros_like(box)).max()
+    if size > LARGEST:
+        raise OptionError(f"coef_bounds needs limits of at most {LARGEST:g} in size; got {size:g}. None is no limit.")
     return box if np.isfinite(box).any() else None
 
 

@@ -21,7 +21,7 @@ from formulations.arrays import Floats, Ints, is_sparse
 from rankopt.data.normalization import shift_and_scale
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features
-from rankopt.errors import DataError, ModelError
+from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.options import check
 
 INDICATOR = "missingindicator_"
@@ -60,6 +60,8 @@ def without_missing(ranker: Any, queries: Queries, reset: bool) -> Queries:
     if reset:
         ranker.missing_features_ = np.flatnonzero(_column_wise(own.features))
         ranker.missing_means_ = training_means(own.features)
+    elif not hasattr(ranker, "missing_features_"):
+        raise OptionError("missing was 'error' in fit; got 'indicator' since. Set it back, or fit again.")
     filled = filled_rows(own.features, own.offsets, ranker.missing_features_, ranker.missing_means_)
     names = None if own.feature_names is None else tuple(with_indicators(ranker, own.feature_names))
     back = slice(None) if queries.is_grouped else np.argsort(queries.rows)
@@ -134,7 +136,7 @@ def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
     is_pandas = hasattr(kinds, "items")
     found = [name for name, kind in kinds.items() if str(kind) == "category"] if is_pandas else []
     if found and not ranker._allow_nan:
-        raise DataError(f"X has a category in column {found[0]!r}. {one_hot_cure(ranker, found)}")
+        raise DataError(f"X has a category in column {found[0]!r}. {one_hot_cure(ranker, found, X)}")
     if reset and ranker._allow_nan:
         ranker.categories_ = {str(name): tuple(sorted(X[name].cat.categories.tolist(), key=str)) for name in found}
     known = getattr(ranker, "categories_", {})
@@ -151,11 +153,12 @@ def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
     return made
 
 
-def one_hot_cure(ranker: Any, columns: list[Any]) -> str:
-    """What to do about columns of text or categories."""
+def one_hot_cure(ranker: Any, columns: list[Any], X: Any) -> str:
+    """What to do about columns of text or categories of X."""
+    frame = "X" if hasattr(X, "iloc") else "X.to_pandas()" if hasattr(X, "to_pandas") else "pandas.DataFrame(X)"
     return (
         "Leave the column out of X, or one-hot encode it: make_pipeline(make_column_transformer((OneHotEncoder("
         f"handle_unknown='ignore', sparse_output=False), {columns}), remainder='passthrough', "
         f"verbose_feature_names_out=False).set_output(transform='pandas'), {type(ranker).__name__}()), or fit a "
-        f"BoostedRanker on X.astype(dict.fromkeys({columns}, 'category'))."
+        f"BoostedRanker on {frame}.astype(dict.fromkeys({columns}, 'category'))."
     )

@@ -36,7 +36,7 @@ from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.inputs import query_weights
-from rankopt.rankers.linear import LinearRanker, box_of
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start, warn_of_outcome
@@ -146,7 +146,7 @@ class OptimizedRanker(LinearRanker):
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=self._content(queries))
         stream = self._stream_of(queries)
         placed = arranged if stream is None else stream.in_order(arranged)
-        box = box_of(getattr(self, "coef_bounds", None), queries.feature_names, self._shape(arranged))
+        box = self._box(queries, self._shape(arranged))
         # w₀ is found once, after the options are known to be good
         center = None if stream is None else stream.center
         w0 = cache(lambda: self._w0(arranged, box) if center is None else center.ravel())

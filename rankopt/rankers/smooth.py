@@ -34,7 +34,7 @@ from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.inputs import query_weights
-from rankopt.rankers.linear import LinearRanker, box_of
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start
 from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
 from rankopt.rankers.typing import (
@@ -196,7 +196,7 @@ class SmoothRanker(LinearRanker):
 
         parts = shards(arranged, build)
         lam = self._lam(arranged, sum(len(part) for part in parts))
-        box = box_of(self.coef_bounds, queries.feature_names, (queries.n_features,))
+        box = self._box(queries, (queries.n_features,))
         if box is not None and self.method != "L-BFGS":
             raise OptionError(f"coef_bounds need method='L-BFGS'; got {self.method!r}")
         w0 = self._w0(arranged, box)

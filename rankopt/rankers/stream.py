@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ Floats = NDArray[np.float64]
 
 LOSS = (
     "measure", "feature_map", "bound", "target_ranking", "position_weights", "loss", "constraints", "normalize",
+    "missing",
 )  # fmt: skip
 """Options that cannot change between calls; others, such as lam and tol, can."""
 
@@ -65,12 +67,12 @@ class Stream:
     def continued(self, objective: Objective, method: Method, w: Floats) -> tuple[Objective, TrainingState]:
         """The objective of all queries with the groups of the planes, and where its training begins."""
         begun, before = method.start(objective, w), self.state
-        groups, count = len(begun.planes.references), objective.risk.weights.size
+        groups, total = len(begun.planes.references), objective.risk.weights.size
         if self.cuts is None or before is None or not hasattr(method, "aimed") or not objective.takes_groups():
             return objective, TrainingState(begun)
         seen = int(self.cuts[-1])
-        more = -(-groups * (count - seen) // count)  # as many as the new queries would have among all
-        own = np.append(self.cuts, seen + np.arange(1, more + 1) * (count - seen) // max(more, 1))
+        more = -(-groups * (total - seen) // total)  # as many as the new queries would have among all
+        own = np.append(self.cuts, seen + np.arange(1, more + 1) * (total - seen) // max(more, 1))
         part, new = float(objective.risk.weights[:seen].sum()), ((0, more), (0, 0))
         planes = replace(
             before.planes,
@@ -106,6 +108,9 @@ def partial_fit(
     be another critical point. The method "bundle" keeps its planes, others begin at the present weights. Data are
     passed as to `fit`; a query comes in one call, and ids must be new.
 
+    What is learned of features is that of the first call: their names, what `normalize="auto"` chooses, and with
+    `missing="indicator"` which features have an indicator, and the means.
+
     The queries are kept in memory, and are neither saved nor pickled. Where they are not there, after `fit` or
     `load_model`, the weights become w₀ and the certificate is of the queries passed since.
     """
@@ -131,7 +136,8 @@ def partial_fit(
             "other queries other ids"
         )
     if group is not None and known is not None:
-        queries = queries.replace(query_ids=tuple(range(len(known.place), len(known.place) + len(queries))))
+        free = (number for number in count(len(known.place)) if number not in known.place)
+        queries = queries.replace(query_ids=tuple(islice(free, len(queries))))
     order = canonical(queries, weights, attributes=self._content(queries)).query_ids
     if known is None:
         place = {query: number for number, query in enumerate(order)}

@@ -89,7 +89,9 @@ def test_scores_are_monotone_where_they_must_be(normalize):
     free = BoostedRanker("nDCG@5", **options).fit(frame, y, qid=qid)
     named = BoostedRanker("nDCG@5", monotone_constraints=signs, **options).fit(frame, y, qid=qid)
     listed = BoostedRanker("nDCG@5", monotone_constraints=[1, -1] + [0] * (X.shape[1] - 2), **options)
-    np.testing.assert_array_equal(listed.fit(frame, y, qid=qid).predict(frame, qid=qid), named.predict(frame, qid=qid))
+    numbered = BoostedRanker("nDCG@5", monotone_constraints={0: 1, 1: -1}, **options).fit(X, y, qid=qid)
+    for other, features in ((listed.fit(frame, y, qid=qid), frame), (numbered, X)):
+        np.testing.assert_array_equal(other.predict(features, qid=qid), named.predict(frame, qid=qid))
     line = np.linspace(X.min(), X.max(), 50)
     for number, (name, sign) in enumerate(signs.items()):
         rows = pd.DataFrame(np.tile(X[number], (50, 1)), columns=frame.columns).assign(**{name: line})
@@ -104,3 +106,9 @@ def test_monotone_constraints_of_no_feature_are_refused(signs):
     frame = pd.DataFrame(X, columns=list("abcd")[: X.shape[1]])
     with pytest.raises(OptionError, match="monotone_constraints"):
         BoostedRanker(monotone_constraints=signs, n_estimators=1, **SMALL).fit(frame, y, qid=qid)
+
+
+def test_a_query_is_left_to_train_on_when_nearly_all_are_held_out():
+    X, y, qid = made(7, queries=40, documents=5)
+    ranker = BoostedRanker(validation_fraction=0.999, early_stopping=1, **SMALL).fit(X, y, qid=qid)
+    assert ranker.n_rounds_ >= 1

@@ -680,3 +680,26 @@ def test_training_under_quotas_is_that_of_python_and_can_be_resumed(tmp_path):
     assert "need a table with the column 'sex'" in run(
         "train", data, "--model", tmp_path / "m", "--k", 3, "--at-most", "1:sex", code=2
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("(0, None)", (0, None)), ("[[0, 1], [null, 0]]", [(0, 1), (None, 0)]), ("{'b': (None, 0)}", {"b": (None, 0)})],
+)
+def test_limits_of_weights_are_written_as_in_python_or_json(written, read, tmp_path):
+    X, y, qid = made(3, queries=12, documents=10)
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(qid=qid, relevance=y)
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    begun = ("--coef-bounds", written, "--checkpoint", tmp_path / "kept")
+    run("train", tmp_path / "train.csv", "--model", tmp_path / "model", *begun)
+    expected = LargeMarginRanker(coef_bounds=read).fit(read_table(tmp_path / "train.csv"))
+    for _ in range(2):
+        np.testing.assert_array_equal(load_model(tmp_path / "model").coef_, expected.coef_)
+        run("resume", tmp_path / "kept")
+
+
+def test_monotone_constraints_are_a_list_or_a_mapping(files, tmp_path):
+    words = ("train", files / "train.txt", "--model", tmp_path / "model", "--ranker", "boosted", "--n-estimators", "2")
+    run(*words, "--monotone-constraints", "[1, 0, 0, -1]")
+    assert load_model(tmp_path / "model").monotone_constraints == [1, 0, 0, -1]
+    assert "no list and no mapping" in run(*words, "--monotone-constraints", "up", code=2)

@@ -291,3 +291,14 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
     X, y, qid = made()
     with pytest.raises(OptionError, match="'price', which is no feature; known are a, b, c, d"):
         LossRanker(coef_bounds={"price": (0, None)}).fit(pd.DataFrame(X, columns=[*"abcd"]), y, qid=qid)
+
+
+@pytest.mark.parametrize("make", [LargeMarginRanker, RegressionRanker, SmoothRanker])
+def test_a_pair_for_each_feature_leaves_indicators_free(make):
+    X, y, qid = made(queries=20)
+    X[::3, 1] = X[::4, 2] = np.nan
+    pairs = [(0, None)] * X.shape[1]
+    short = make(coef_bounds=pairs, missing="indicator").fit(X, y, qid=qid)
+    full = make(coef_bounds=[*pairs, (None, None), (None, None)], missing="indicator").fit(X, y, qid=qid)
+    np.testing.assert_array_equal(short.coef_, full.coef_)
+    assert (short.coef_[: X.shape[1]] >= 0).all()

@@ -190,3 +190,20 @@ def test_fit_forgets_the_queries_of_earlier_calls():
     ranker = PairwiseRanker().partial_fit(first)
     assert np.array_equal(ranker.fit(second).coef_, PairwiseRanker().fit(second).coef_)
     assert ranker.n_queries_ == len(second)
+
+
+def test_sizes_join_ids_that_are_numbers_already():
+    X, y, qid = made(queries=20)
+    first, more = qid < 10, qid >= 10
+    sizes = np.unique(qid[first], return_counts=True)[1]
+    ranker = PairwiseRanker().partial_fit(X[more], y[more], qid=qid[more]).partial_fit(X[first], y[first], group=sizes)
+    assert ranker.n_queries_ == 20
+
+
+def test_missing_values_cannot_change_between_calls():
+    X, y, qid = made(queries=20)
+    streamed, fitted = PairwiseRanker().partial_fit(X, y, qid=qid), PairwiseRanker().fit(X, y, qid=qid)
+    with pytest.raises(OptionError, match="missing cannot change"):
+        streamed.set_params(missing="indicator").partial_fit(X, y, qid=qid + 100)
+    with pytest.raises(OptionError, match="fit again"):
+        fitted.set_params(missing="indicator").predict(X)
