@@ -29,7 +29,7 @@ from rankopt.data.validation import (
 )
 from rankopt.errors import ColumnWarning, DataError, OptionError, SharedQueriesWarning
 from rankopt.evaluation.evaluation import warn_of_one_query
-from rankopt.options import as_numbers
+from rankopt.options import as_numbers, check
 from rankopt.rankers.missing import (
     cure_of,
     means_within,
@@ -176,6 +176,7 @@ def bad_row(values: Any, missing: bool = False) -> int | None:
 
 def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
     """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`."""
+    check("missing", ranker.missing, ("error", "indicator"))  # NaN in X is the next error
     queries = as_queries(ranker, X, y, **passed)
     if passed["reset"]:
         _warn_of_grades(queries)

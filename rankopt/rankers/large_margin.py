@@ -101,8 +101,8 @@ class LargeMarginRanker(OptimizedRanker):
         at w0, or the mean over exchanges of equivalent documents. argmax_solver="exact" is the cheapest exact
         solver for the constraints. If their linear program is not integral, the gap may stay open.
     normalize : default "auto"
-        The normalization of features within their query: "zscore", "minmax", "sum", "rank", or None for none.
-        "auto" is "zscore" where the scales of features differ from query to query, as
+        The normalization of features within their query: "zscore", "minmax", "sum", "rank", "auto", or None for
+        none. "auto" is "zscore" where the scales of features differ from query to query, as
         `rankopt.data.normalization.chosen_method` measures them, else None; it is None for sparse features and
         for an array w0. `normalize_` is what was chosen.
     missing : default "error"
