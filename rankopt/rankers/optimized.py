@@ -148,8 +148,10 @@ class OptimizedRanker(LinearRanker):
         placed = arranged if stream is None else stream.in_order(arranged)
         box = self._box(queries, self._shape(arranged))
         # w₀ is found once, after the options are known to be good
-        center = None if stream is None else stream.center
-        w0 = cache(lambda: self._w0(arranged, box) if center is None else center.ravel())
+        center = None if stream is None or stream.center is None else stream.center.ravel()
+        if center is not None and box is not None:
+            center = np.clip(center, *box)
+        w0 = cache(lambda: self._w0(arranged, box) if center is None else center)
         risk = Risk(self._shards(placed, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
         units = np.resize(feature_units(arranged), w0().size) if isinstance(self.lam, str) and self.C is None else None

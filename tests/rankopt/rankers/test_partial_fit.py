@@ -207,3 +207,11 @@ def test_missing_values_cannot_change_between_calls():
         streamed.set_params(missing="indicator").partial_fit(X, y, qid=qid + 100)
     with pytest.raises(OptionError, match="fit again"):
         fitted.set_params(missing="indicator").predict(X)
+
+
+def test_weights_of_an_earlier_fit_are_projected_to_limits_that_are_set_since():
+    X, y, qid = made(queries=20)
+    ranker = PairwiseRanker().fit(X, y, qid=qid)
+    center = np.minimum(ranker.coef_, 0.1)
+    ranker.set_params(coef_bounds=(None, 0.1)).partial_fit(X, y.max() - y, qid=qid + 100)
+    np.testing.assert_array_equal(ranker.w0_, center)
