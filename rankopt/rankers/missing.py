@@ -64,6 +64,9 @@ def without_missing(ranker: Any, queries: Queries, reset: bool) -> Queries:
         raise OptionError("missing was 'error' in fit; got 'indicator' since. Set it back, or fit again.")
     filled = filled_rows(own.features, own.offsets, ranker.missing_features_, ranker.missing_means_)
     names = None if own.feature_names is None else tuple(with_indicators(ranker, own.feature_names))
+    if names and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"X has a column {twice!r}, which is the name of an indicator; rename the column.")
     back = slice(None) if queries.is_grouped else np.argsort(queries.rows)
     return queries.replace(features=filled[back], feature_names=names)
 
@@ -139,6 +142,13 @@ def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
         raise DataError(f"X has a category in column {found[0]!r}. {one_hot_cure(ranker, found, X)}")
     if reset and ranker._allow_nan:
         ranker.categories_ = {str(name): tuple(sorted(X[name].cat.categories.tolist(), key=str)) for name in found}
+        for name, values in ranker.categories_.items():
+            other = next((value for value in values if not isinstance(value, str | int | float)), None)
+            if other is not None:
+                raise DataError(
+                    f"column {name!r} has the category {other!r}, which a model cannot store; pass texts or numbers: "
+                    f"X.astype({{{name!r}: str}}).astype({{{name!r}: 'category'}})."
+                )
     known = getattr(ranker, "categories_", {})
     other = next((name for name in found if str(name) not in known), None)
     if other is not None:
@@ -148,6 +158,12 @@ def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
     made = X.copy(deep=False)
     for name in X.columns:
         if str(name) in known:
+            texts = all(isinstance(value, str) for value in known[str(name)])
+            if texts and getattr(X[name].dtype, "kind", "O") in "iufb" and X[name].notna().any():
+                shown = ", ".join(map(repr, known[str(name)][:3]))
+                raise DataError(
+                    f"column {name!r} has numbers, but in fit it had the categories {shown}, ...; pass these."
+                )
             codes = X[name].astype("category").cat.set_categories([*known[str(name)]]).cat.codes
             made[name] = codes.where(codes >= 0).astype(np.float64)
     return made

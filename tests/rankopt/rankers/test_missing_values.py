@@ -227,6 +227,17 @@ def test_categories_are_known_by_value(tmp_path):
         to_onnx(ranker)
     with pytest.raises(OptionError, match="normalize"):
         fitted(BoostedRanker(normalize="zscore"), SHOP, SALES, VISIT)
+    with pytest.raises(DataError, match="column 'brand' has numbers, but in fit it had the categories 'brand 0'"):
+        ranker.predict(SHOP.assign(brand=SHOP.brand.cat.codes))
+    days = pd.Categorical(pd.to_datetime("2026-01-01") + pd.to_timedelta(CODES, "D"))
+    with pytest.raises(DataError, match=r"Timestamp.*which a model cannot store; pass texts or numbers: X\.astype"):
+        fitted(clone(make), SHOP.assign(brand=days), SALES, VISIT)
+
+
+def test_a_column_with_the_name_of_an_indicator_is_refused():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 2.0, 0.5], "missingindicator_a": [0.0, 1.0, 2.0, 3.0], "qid": 1})
+    with pytest.raises(DataError, match="'missingindicator_a', which is the name of an indicator; rename the column"):
+        RegressionRanker(missing="indicator").fit(frame, [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize("dtype", ["category", object])
