@@ -92,6 +92,10 @@ class ProblemOracle:
                     f"profits must have the shape (instances, {size}), one a variable of {type(problem).__name__}; got "
                     f"{self.profit.shape}"
                 )
+        if not np.isfinite(self.profit).all():
+            raise DataError("profits must be finite; got inf or nan")
+        if self.observed is not None and np.shape(self.observed) != self.profit.shape:
+            raise DataError(f"observed must have the shape {self.profit.shape}; got {np.shape(self.observed)}")
         if len(self.problems) not in (1, len(self.profit)):
             raise DataError(f"{len(self.problems)} problems do not fit {len(self.profit)} instances; pass one, or each")
 
@@ -235,7 +239,7 @@ def linear_decisions(program: LinearProgram, profit: Floats) -> tuple[Floats, Fl
 
 def objective_of(problem: Problem) -> str:
     """The field that holds the linear objective of a problem; OptionError for a problem without one."""
-    known = {one.name for one in fields(cast("Any", problem))}
+    known = {one.name for one in fields(cast("Any", problem))} if isinstance(problem, Problem) else set()
     name = next((name for name in LINEAR if name in known), None)
     if name is None or getattr(problem, "takes_soft", False):
         raise OptionError(

@@ -238,6 +238,12 @@ def test_what_is_no_linear_objective_is_refused():
     problem = KINDS["top two"](None)[0]
     with pytest.raises(DataError, match="pass one, or each"):
         ProblemOracle((problem, problem), np.ones((3, 5)))
+    with pytest.raises(DataError, match="finite"):
+        ProblemOracle(problem, np.full((3, 5), np.nan))
+    with pytest.raises(DataError, match="observed must have the shape"):
+        ProblemOracle(problem, np.ones((3, 5)), observed=np.ones((2, 5)))
+    with pytest.raises(OptionError, match="cannot be learned for a int"):
+        ProblemOracle(3, np.ones((3, 5)))
 
 
 @pytest.mark.parametrize(
@@ -248,3 +254,17 @@ def test_options_of_the_driver(options, message):
     oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))
     with pytest.raises(OptionError, match=message):
         minimize_risk(oracle, np.ones((2, 3)), **{"lam": 1.0, **options})
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((4, 3)), "a row for each"),
+        (np.ones(2), "a row for each"),
+        (np.full((2, 3), np.nan), "X must be finite"),
+    ],
+)
+def test_features_of_the_driver(X, message):
+    oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))
+    with pytest.raises(DataError, match=message):
+        minimize_risk(oracle, X, lam=1.0)
