@@ -23,7 +23,7 @@ import numpy as np
 from formulations import solve
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError
+from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnsupportedProblemError
 from formulations.problems.assignment import ProfitProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
@@ -201,10 +201,13 @@ class ProblemOracle:
         return Decisions(decision, value, np.maximum(bound, value))
 
     def _solution(self, problem: Problem, warm: Solution | None, outward: bool) -> Solution:
-        """By the first solver of "auto"; by all of them if that leaves a gap."""
+        """By the first solver of "auto"; by all of them if that leaves a gap, fails or does not accept the problem."""
         if self.solver != "auto":
             return solve(problem, self.solver, warm, directed_rounding=outward)
-        found = solve(problem, default_solvers(problem)[0], warm, directed_rounding=outward)
+        try:
+            found = solve(problem, default_solvers(problem)[0], warm, directed_rounding=outward)
+        except (SolverError, UnsupportedProblemError):
+            return solve(problem, "auto", directed_rounding=outward)
         if found.status is Status.OPTIMAL or found.verdict == "optimal (claimed)":
             return found
         return solve(problem, "auto", directed_rounding=outward)

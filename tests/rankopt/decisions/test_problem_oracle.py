@@ -1,6 +1,7 @@
 """The margin loss of any problem: it is SPO+, it bounds the regret, and no oracle can make its certificate wrong."""
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from formulations import (
     Highs,
     LinearProgram,
     MinCostFlow,
+    RankingSet,
     SolverResult,
     UnboundedError,
+    constrained_ranking,
     function_solver,
     ranking,
     solve,
@@ -113,6 +116,16 @@ def test_programs_solved_from_one_basis_to_the_next_are_solved():
             assert program.violation(decision) <= program.tolerance
             least = linprog(-own, matrix, ceiling, bounds=np.column_stack([np.zeros(6), limits]))
             assert own @ decision == pytest.approx(-least.fun)
+
+
+def test_a_constrained_ranking_is_solved_by_the_first_solver_that_accepts_it():
+    sites = RankingSet(4, 2).at_most(1, by=["a", "a", "b", "b"], name="site")
+    pairs = [list(pair) for pair in permutations(range(4), 2) if (pair[0] < 2) != (pair[1] < 2)]
+    points = np.array([np.eye(4)[pair].ravel() for pair in pairs])
+    profit = np.random.default_rng(0).normal(size=(5, 8))
+    found = ProblemOracle(constrained_ranking(np.ones((2, 4)), sites), profit).optimal
+    np.testing.assert_allclose(found.value, (profit @ points.T).max(axis=1), atol=1e-9)
+    np.testing.assert_array_equal(found.decision, points[(profit @ points.T).argmax(axis=1)])
 
 
 def test_an_unbounded_instance_is_named():
