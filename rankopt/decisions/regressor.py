@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_no_mask
 from formulations.problems.cvxpy_problem import as_form, is_model
 from formulations.problems.problem import Problem
 from rankopt.engines import ended, get_engine
@@ -265,6 +265,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
     def _features(self, X: Any, reset: bool = False) -> Floats:
         """X as numbers; DataError for another shape than that of fit."""
+        check_no_mask("X", X, DataError)
         shared = np.ndim(X) == 3
         if reset and shared:
             self.n_features_in_ = np.shape(X)[2]
@@ -483,6 +484,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
 def _matrix(name: str, values: Any, X: Any, n: int) -> Floats:
     """(m, n) finite numbers, one row an instance; DataError for what is no array of numbers, or has another shape."""
+    check_no_mask(name, values, DataError)
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

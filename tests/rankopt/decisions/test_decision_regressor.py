@@ -284,6 +284,8 @@ def test_limits_and_callbacks_end_training(paths):
         ({}, {"costs": None, "decisions": np.ones((4, 9))}, OptionError, "loss='hamming' for observed decisions"),
         ({}, {"costs": np.ones((3, 9))}, DataError, "does not fit X"),
         ({}, {"costs": np.ones((4, 8))}, DataError, r"costs have the shape \(4, 8\)"),
+        ({}, {"costs": np.ma.masked_equal(np.eye(4, 9), 1)}, DataError, "costs .*mask"),
+        ({}, {"X": np.ma.masked_equal(np.eye(4), 1)}, DataError, "X .*mask"),
         ({}, {"costs": 3.0}, DataError, "costs have the shape"),
         ({}, {"costs": [["a"] * 9] * 4}, DataError, "costs must be an array of 4 × 9 numbers"),
         ({}, {"eval_set": np.eye(4)}, DataError, "eval_set must be a pair"),
