@@ -81,7 +81,9 @@ def search_labels(
     came, spare = np.empty((stop, states), np.int8), np.empty(stop, np.int8)
     value, new_value = np.empty(states), np.empty(states)
     used, cost = np.empty(chains, np.int64), np.empty((chains, 3))
-    tallest, dearest = np.abs(height).max(), np.abs(worth).max()
+    tallest, dearest = 0.0, np.abs(worth).max()
+    for g in range(chains):  # height is a buffer, with scores of other queries in the rest of it
+        tallest = max(tallest, np.abs(height[start[g] : start[g] + size[g]]).max())
     step, count, error = 1, 0, 0.0
     while stop // step > FIRST:
         step *= 2

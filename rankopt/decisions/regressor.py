@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_no_mask
 from formulations.problems.cvxpy_problem import as_form, is_model
 from formulations.problems.problem import Problem
 from rankopt.engines import ended, get_engine
@@ -211,7 +211,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         DataError, OptionError : data or options that do not fit. InfeasibleError : an instance without a decision.
         """
         data = self._read(X, costs, decisions, sample_weight)
-        judge = None if eval_set is None else self._judge(*eval_set)
+        judge = self._judge(eval_set)
         if self.loss == "squared":
             return self._keep(*self._ridge(data, judge))
         objective = self._objective(data)
@@ -225,12 +225,13 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
         The other parameters are as in `fit`. With eval_set `path.best` is the model of the best score there.
         """
-        values = sorted({float(lam) for lam in as_numbers("lams", list(lams))}, reverse=True)
+        given = as_numbers("lams", list(lams) if isinstance(lams, Iterable) else [lams])
+        values = sorted(set(given.ravel().tolist()), reverse=True)
         if not values or not values[-1] > 0 or self.loss == "squared":
             raise OptionError(f"lams must be positive numbers, and loss not 'squared'; got {values} and {self.loss!r}")
         first = clone(self).set_params(lam=values[0])
         objective = first._objective(first._read(X, costs, decisions, sample_weight))
-        found = first._trained(objective, values, None if eval_set is None else first._judge(*eval_set))
+        found = first._trained(objective, values, first._judge(eval_set))
         models = [copy(first).set_params(lam=lam)._keep(one, lam) for lam, one in zip(values, found, strict=False)]
         return Path(tuple(models), len(models) < len(values))
 
@@ -252,7 +253,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     def score(self, X: Any, costs: Any, sample_weight: Any = None) -> float:
         """Minus the normalized regret, Σ regret / Σ |value of the best decision|: 0 is perfect."""
         regret, best = self._judged(X, costs)(self.predict(X))
-        weights = np.ones(len(regret)) if sample_weight is None else as_numbers("sample_weight", sample_weight)
+        weights = _weights(sample_weight, len(regret))
         total = float(weights @ np.abs(best))
         return -float(weights @ regret) / (total or 1.0)
 
@@ -264,6 +265,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
     def _features(self, X: Any, reset: bool = False) -> Floats:
         """X as numbers; DataError for another shape than that of fit."""
+        check_no_mask("X", X, DataError)
         shared = np.ndim(X) == 3
         if reset and shared:
             self.n_features_in_ = np.shape(X)[2]
@@ -299,7 +301,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         if decisions is not None and self.loss != "hamming":
             raise OptionError(f"loss = {self.loss!r} needs costs; pass them, or loss='hamming' for observed decisions")
         features, problems = self._features(X, reset=True), self._problems(X)
-        known = _matrix("decisions" if costs is None else "costs", decisions if costs is None else costs, features)
+        n = variables_of(problems[0])
+        known = _matrix("decisions" if costs is None else "costs", decisions if costs is None else costs, features, n)
         sign = 1.0 if problems[0].is_maximization else -1.0
         oracle = ProblemOracle(
             problems, known if costs is None else sign * known, self.solver, relaxed=self.relaxed,
@@ -309,9 +312,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             observed = known if costs is None else oracle.optimal.decision
             oracle = replace(oracle, profit=2.0 * observed - 1.0, observed=observed)
         targets = None if costs is None else known.reshape(-1, 1) if oracle.flat else known
-        weights = np.ones(len(features)) if sample_weight is None else as_numbers("sample_weight", sample_weight)
-        if weights.shape != (len(features),) or not (np.isfinite(weights) & (weights > 0)).all():
-            raise DataError(f"sample_weight must be {len(features)} positive numbers; got shape {weights.shape}")
+        weights = _weights(sample_weight, len(features))
         return _Data(self._design(features), targets, weights, oracle, sign)
 
     def _design(self, features: Floats) -> Floats:
@@ -370,25 +371,36 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             return list(follow(objective, get_method(self.method), objective.start, lams, self.tol, clock, judge))
 
     def _ridge(self, data: _Data, judge: Judge | None) -> tuple[Training, float]:
-        """The minimum of (λ/2)‖W - W₀‖² + Σ_i v_i ½‖ĉ_i - c_i‖² in closed form. J is λ-strongly convex, so that its
-        minimum is at least J - ‖∇J‖²/(2λ)."""
+        """The minimum of (λ/2)‖W - W₀‖² + Σ_i v_i ½‖ĉ_i - c_i‖² in closed form. J is λ-strongly convex and not
+        negative, so that its minimum is at least J - ‖∇J‖²/(2λ) and 0."""
         X, v, targets = data.design, data.rows[:, None], data.targets
         assert targets is not None
         shape, start = (targets.shape[1], X.shape[1]), self._w0(data.regression(), "zeros")
-        W0 = np.zeros(shape) if start is None else as_numbers("w0", start).reshape(shape)
+        W0 = np.zeros(shape) if start is None else as_numbers("w0", start)
+        if W0.size != shape[0] * shape[1] or not np.isfinite(W0).all():
+            raise OptionError(f"w0 must be {shape[0] * shape[1]} finite numbers; got shape {W0.shape}")
+        W0 = W0.reshape(shape)
         gram = X.T @ (v * X)
         lam = RIDGE * float(np.trace(gram)) / len(gram) or 1.0 if self.lam == "scale" else float(self.lam)
         W = W0 + np.linalg.solve(gram + lam * np.eye(len(gram)), X.T @ (v * (targets - X @ W0.T))).T
         apart = X @ W.T - targets
         value = lam / 2.0 * float(((W - W0) ** 2).sum()) + float((v * apart**2).sum()) / 2.0
         gradient = lam * (W - W0) + ((v * apart).T @ X)
-        proved = Certificate("global", value, value - float((gradient**2).sum()) / (2.0 * lam), Stop.GAP)
+        bound = max(value - float((gradient**2).sum()) / (2.0 * lam), 0.0)
+        proved = Certificate(
+            "global", value, bound, Stop.GAP if value - bound <= self.tol * max(value, NOTHING) else Stop.STALLED
+        )
         judged = None if judge is None else judge(W.ravel())
         state = State(PlaneSet.empty(1, W.size), np.zeros(0), W.ravel(), W.ravel())
         return Training(W.ravel(), proved, History.from_rows(Step, []), state, value, judged), lam
 
-    def _judge(self, X: Any, costs: Any) -> Judge:
-        """From weights to the score on other instances."""
+    def _judge(self, eval_set: Any) -> Judge | None:
+        """From weights to the score on other instances; None without these."""
+        if eval_set is None:
+            return None
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+            raise DataError(f"eval_set must be a pair (X, costs); got {eval_set!r:.80}")
+        X, costs = eval_set
         features, judged = self._features(X), self._judged(X, costs)
         design = self._design(features)
 
@@ -401,7 +413,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
     def _judged(self, X: Any, costs: Any) -> Callable[[Floats], tuple[Floats, Floats]]:
         """From predicted costs to the regret of each instance; and the values of the best decisions."""
-        problems, true = self._problems(X), _matrix("costs", costs, np.asarray(X))
+        problems = self._problems(X)
+        true = _matrix("costs", costs, np.asarray(X), variables_of(problems[0]))
         best = self._decided(problems, true)
         sign = 1.0 if problems[0].is_maximization else -1.0
 
@@ -469,9 +482,24 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _matrix(name: str, values: Any, X: Any) -> Floats:
-    """(m, n) finite numbers, one row an instance; DataError for another number of rows."""
-    found = check_array(np.asarray(values, dtype=np.float64).reshape(len(values), -1), dtype=np.float64)
-    if len(found) != len(X) or (np.ndim(X) == 3 and found.shape[1] != X.shape[1]):
-        raise DataError(f"{name} have the shape {np.shape(values)}, which does not fit X of shape {np.shape(X)}")
-    return np.asarray(found)
+def _matrix(name: str, values: Any, X: Any, n: int) -> Floats:
+    """(m, n) finite numbers, one row an instance; DataError for what is no array of numbers, or has another shape."""
+    check_no_mask(name, values, DataError)
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be an array of {len(X)} × {n} numbers; got {type(values).__name__}") from error
+    if found.ndim < 2 or found.size != len(X) * n or len(found) != len(X) or (np.ndim(X) == 3 and n != X.shape[1]):
+        raise DataError(
+            f"{name} have the shape {found.shape}, which does not fit X of shape {np.shape(X)} and a problem of {n} "
+            "variables; pass one row an instance and one column a variable"
+        )
+    return np.asarray(check_array(found.reshape(len(X), n)))
+
+
+def _weights(sample_weight: Any, m: int) -> Floats:
+    """(m,) positive weights of instances."""
+    weights = np.ones(m) if sample_weight is None else as_numbers("sample_weight", sample_weight)
+    if weights.shape != (m,) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise DataError(f"sample_weight must be {m} positive numbers; got shape {weights.shape}")
+    return weights

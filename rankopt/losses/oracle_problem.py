@@ -23,7 +23,7 @@ import numpy as np
 from formulations import solve
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError
+from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnsupportedProblemError
 from formulations.problems.assignment import ProfitProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
@@ -92,6 +92,10 @@ class ProblemOracle:
                     f"profits must have the shape (instances, {size}), one a variable of {type(problem).__name__}; got "
                     f"{self.profit.shape}"
                 )
+        if not np.isfinite(self.profit).all():
+            raise DataError("profits must be finite; got inf or nan")
+        if self.observed is not None and np.shape(self.observed) != self.profit.shape:
+            raise DataError(f"observed must have the shape {self.profit.shape}; got {np.shape(self.observed)}")
         if len(self.problems) not in (1, len(self.profit)):
             raise DataError(f"{len(self.problems)} problems do not fit {len(self.profit)} instances; pass one, or each")
 
@@ -197,10 +201,13 @@ class ProblemOracle:
         return Decisions(decision, value, np.maximum(bound, value))
 
     def _solution(self, problem: Problem, warm: Solution | None, outward: bool) -> Solution:
-        """By the first solver of "auto"; by all of them if that leaves a gap."""
+        """By the first solver of "auto"; by all of them if that leaves a gap, fails or does not accept the problem."""
         if self.solver != "auto":
             return solve(problem, self.solver, warm, directed_rounding=outward)
-        found = solve(problem, default_solvers(problem)[0], warm, directed_rounding=outward)
+        try:
+            found = solve(problem, default_solvers(problem)[0], warm, directed_rounding=outward)
+        except (SolverError, UnsupportedProblemError):
+            return solve(problem, "auto", directed_rounding=outward)
         if found.status is Status.OPTIMAL or found.verdict == "optimal (claimed)":
             return found
         return solve(problem, "auto", directed_rounding=outward)
@@ -235,7 +242,7 @@ def linear_decisions(program: LinearProgram, profit: Floats) -> tuple[Floats, Fl
 
 def objective_of(problem: Problem) -> str:
     """The field that holds the linear objective of a problem; OptionError for a problem without one."""
-    known = {one.name for one in fields(cast("Any", problem))}
+    known = {one.name for one in fields(cast("Any", problem))} if isinstance(problem, Problem) else set()
     name = next((name for name in LINEAR if name in known), None)
     if name is None or getattr(problem, "takes_soft", False):
         raise OptionError(

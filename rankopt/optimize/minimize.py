@@ -21,7 +21,7 @@ from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.function_solver import function_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.engines import ended, get_engine
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.optimize import get_method
@@ -116,7 +116,11 @@ def objective_of(
 def _scorer(X: Any, shape: tuple[int, ...]) -> Linear | Slots:
     if isinstance(X, Linear | Slots):
         return X
-    table = X.tocsr() if hasattr(X, "tocsr") else np.ascontiguousarray(X, dtype=np.float64)
+    table = X.tocsr() if hasattr(X, "tocsr") else np.ascontiguousarray(as_numbers("X", X))
+    if table.shape[0] != shape[0] or len(table.shape) != 2:
+        raise DataError(f"X must have the shape ({shape[0]}, d), a row for each row of scores; got {table.shape}")
+    if not np.isfinite(table.data if hasattr(X, "tocsr") else table).all():
+        raise DataError("X must be finite; got inf or nan. Remove or impute missing values.")
     linear = Linear(table, np.arange(shape[0]))
     return linear if len(shape) == 1 else Slots(linear, shape[1])
 

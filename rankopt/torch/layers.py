@@ -63,6 +63,9 @@ class _ProblemArgmax:
     problem: ProblemOracle
 
     def __call__(self, scores: Floats) -> Floats:
+        n = self.problem.profit.shape[1]
+        if scores.shape[1] != n:
+            raise DataError(f"scores must have the shape (..., {n}), one a variable of the problem; got {scores.shape}")
         return self.problem.solve(scores).decision
 
 
@@ -113,6 +116,8 @@ class Layer(Oracle):
     def __call__(self, theta: Any) -> Any:
         """The layer's y, a tensor of the shape of the scores."""
         check_tensor("scores", theta)
+        if theta.ndim == 0 or theta.shape[-1] == 0:
+            raise DataError(f"scores must have the shape (..., n), n > 0; got {tuple(theta.shape)}")
 
         def compute(given: Floats) -> tuple[Floats, Pullback]:
             y, pullback, _, _ = self.evaluate(given.reshape(-1, given.shape[-1]))

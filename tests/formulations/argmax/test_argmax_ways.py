@@ -160,16 +160,16 @@ def test_a_thousand_documents():
 
 
 def searched(problems):
-    """Order, value and bound of one query by local search, whatever its length."""
-    n = problems.scores.size
+    """Orders, values and bounds by local search, whatever the lengths of the queries."""
+    n, m = problems.scores.size, len(problems)
     layout = Layout.from_arrays(problems.gain, problems.discount, problems.position_weights, problems.offsets)
-    order, value, bound = np.empty(n, np.int64), np.empty(1), np.empty(1)
+    order, value, bound = np.empty(n, np.int64), np.empty(m), np.empty(m)
     search_range(
         problems.scores, problems.gain, layout.discount, layout.position_weights, problems.offsets, layout.by_gain,
         layout.chain_start, layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
-        0, 1, 0, order, value, bound, np.array([LOCAL], np.int8),
+        0, m, 0, order, value, bound, np.full(m, LOCAL, np.int8),
     )  # fmt: skip
-    return order, value[0], bound[0]
+    return order, value, bound
 
 
 @settings(max_examples=250, derandomize=True, deadline=None)
@@ -185,7 +185,7 @@ def test_no_order_beats_local_search(documents, discount, position_weights, scal
     problems = ranking(scores * scale, gain, **weights, offsets=[0, gain.size])
     if not (np.diff(problems.discount).any() or np.diff(problems.position_weights).any()):
         return
-    order, value, bound = searched(problems)
+    order, (value,), (bound,) = searched(problems)
     best, rounding = brute_force(problems[0]), problems[0].rounding
     assert sorted(order) == list(range(gain.size))
     assert value == pytest.approx(best, abs=rounding)
@@ -207,10 +207,23 @@ def test_local_search_is_as_good_as_an_assignment(scores, position_weights, disc
             "equal in a gain": -np.round(2 * problems.gain) / 2,
         }
         problems = problems.with_scores(values[scores])
-        _, value, bound = searched(problems)
+        _, (value,), (bound,) = searched(problems)
         known, rounding = solve(problems[0], "scipy").value, problems[0].rounding
         assert value == pytest.approx(known, abs=rounding)
         assert known - rounding <= bound
+
+
+def test_the_search_of_a_query_does_not_depend_on_those_before():
+    small = drawn(np.random.default_rng(13), 300, 4)
+    large = small.with_scores(1e60 * small.scores)
+    names = ("scores", "gain", "discount", "position_weights")
+    for n in (10, 300):  # a shorter query leaves scores of the one before in the buffer
+        last = drawn(np.random.default_rng(14), n, 4)
+        both = [np.append(getattr(large, name), getattr(last, name)) for name in names]
+        order, value, bound = searched(RankTwoBatch(*both, offsets=np.array([0, 300, 300 + n])))
+        alone = searched(last)
+        np.testing.assert_array_equal(order[300:], alone[0])
+        assert (value[1], bound[1]) == (alone[1][0], alone[2][0])
 
 
 def test_long_lists_without_a_cutoff_are_proved():

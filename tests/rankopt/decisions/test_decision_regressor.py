@@ -18,6 +18,7 @@ from rankopt.data import decision_samples
 from rankopt.decisions import DecisionRegressor
 from rankopt.engines.dask import Dask
 from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.optimize.certificate import Stop
 from rankopt.rankers import save_model
 
 
@@ -282,7 +283,13 @@ def test_limits_and_callbacks_end_training(paths):
         ({}, {"costs": None}, DataError, "either costs or decisions"),
         ({}, {"costs": None, "decisions": np.ones((4, 9))}, OptionError, "loss='hamming' for observed decisions"),
         ({}, {"costs": np.ones((3, 9))}, DataError, "does not fit X"),
-        ({}, {"costs": np.ones((4, 8))}, DataError, r"shape \(instances, 9\)"),
+        ({}, {"costs": np.ones((4, 8))}, DataError, r"costs have the shape \(4, 8\)"),
+        ({}, {"costs": np.ma.masked_equal(np.eye(4, 9), 1)}, DataError, "costs .*mask"),
+        ({}, {"X": np.ma.masked_equal(np.eye(4), 1)}, DataError, "X .*mask"),
+        ({}, {"costs": 3.0}, DataError, "costs have the shape"),
+        ({}, {"costs": [["a"] * 9] * 4}, DataError, "costs must be an array of 4 × 9 numbers"),
+        ({}, {"eval_set": np.eye(4)}, DataError, "eval_set must be a pair"),
+        ({"loss": "squared", "w0": [1.0]}, {}, OptionError, "w0 must be 45 finite numbers"),
         ({}, {"X": np.ones((4, 8, 2))}, DataError, "does not fit X"),
         ({}, {"sample_weight": [1.0, 1.0, 0.0, 1.0]}, DataError, "sample_weight must be 4 positive numbers"),
     ],
@@ -291,6 +298,20 @@ def test_errors_name_the_cure(options, data, error, message):
     model = DecisionRegressor(**{"problem": matching(np.ones((3, 3))), **options})
     with pytest.raises(error, match=message):
         model.fit(**{"X": np.eye(4), "costs": np.ones((4, 9)), **data})
+
+
+def test_a_score_has_positive_weights_of_its_instances(paths):
+    model = DecisionRegressor(paths.problem, loss="squared").fit(paths.X, paths.costs)
+    for weights in (-np.ones(len(paths.X)), [1.0]):
+        with pytest.raises(DataError, match="sample_weight must be"):
+            model.score(paths.X, paths.costs, sample_weight=weights)
+
+
+def test_a_ridge_too_weak_to_be_proved_reports_its_gap(paths):
+    with pytest.warns(ConvergenceWarning):
+        model = DecisionRegressor(paths.problem, loss="squared", lam=1e-300).fit(paths.X, paths.costs)
+    assert model.certificate_.stop is Stop.STALLED
+    assert 0.0 <= model.certificate_.bound <= model.certificate_.primal
 
 
 @pytest.mark.parametrize("name", ["shortest-path", "knapsack", "assignment", "scheduling", "top-k"])

@@ -1,6 +1,7 @@
 """The margin loss of any problem: it is SPO+, it bounds the regret, and no oracle can make its certificate wrong."""
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from formulations import (
     Highs,
     LinearProgram,
     MinCostFlow,
+    RankingSet,
     SolverResult,
     UnboundedError,
+    constrained_ranking,
     function_solver,
     ranking,
     solve,
@@ -113,6 +116,16 @@ def test_programs_solved_from_one_basis_to_the_next_are_solved():
             assert program.violation(decision) <= program.tolerance
             least = linprog(-own, matrix, ceiling, bounds=np.column_stack([np.zeros(6), limits]))
             assert own @ decision == pytest.approx(-least.fun)
+
+
+def test_a_constrained_ranking_is_solved_by_the_first_solver_that_accepts_it():
+    sites = RankingSet(4, 2).at_most(1, by=["a", "a", "b", "b"], name="site")
+    pairs = [list(pair) for pair in permutations(range(4), 2) if (pair[0] < 2) != (pair[1] < 2)]
+    points = np.array([np.eye(4)[pair].ravel() for pair in pairs])
+    profit = np.random.default_rng(0).normal(size=(5, 8))
+    found = ProblemOracle(constrained_ranking(np.ones((2, 4)), sites), profit).optimal
+    np.testing.assert_allclose(found.value, (profit @ points.T).max(axis=1), atol=1e-9)
+    np.testing.assert_array_equal(found.decision, points[(profit @ points.T).argmax(axis=1)])
 
 
 def test_an_unbounded_instance_is_named():
@@ -238,6 +251,12 @@ def test_what_is_no_linear_objective_is_refused():
     problem = KINDS["top two"](None)[0]
     with pytest.raises(DataError, match="pass one, or each"):
         ProblemOracle((problem, problem), np.ones((3, 5)))
+    with pytest.raises(DataError, match="finite"):
+        ProblemOracle(problem, np.full((3, 5), np.nan))
+    with pytest.raises(DataError, match="observed must have the shape"):
+        ProblemOracle(problem, np.ones((3, 5)), observed=np.ones((2, 5)))
+    with pytest.raises(OptionError, match="cannot be learned for a int"):
+        ProblemOracle(3, np.ones((3, 5)))
 
 
 @pytest.mark.parametrize(
@@ -248,3 +267,17 @@ def test_options_of_the_driver(options, message):
     oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))
     with pytest.raises(OptionError, match=message):
         minimize_risk(oracle, np.ones((2, 3)), **{"lam": 1.0, **options})
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((4, 3)), "a row for each"),
+        (np.ones(2), "a row for each"),
+        (np.full((2, 3), np.nan), "X must be finite"),
+    ],
+)
+def test_features_of_the_driver(X, message):
+    oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))
+    with pytest.raises(DataError, match=message):
+        minimize_risk(oracle, X, lam=1.0)

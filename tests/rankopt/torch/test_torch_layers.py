@@ -13,6 +13,7 @@ from problems.decisions import KINDS, sign_of
 from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 
+from formulations import LinearProgram
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_loss
 from rankopt.losses.listwise import NeuralNDCG
@@ -296,6 +297,12 @@ def test_what_does_not_fit_is_refused(torch):
         SPOPlusLoss(first, bound="tight")
     with pytest.raises(DataError, match="one finite vertex for each row"):
         SparseMAP(lambda scores: scores[:1])(theta)
+    pair = LinearProgram(np.ones(2), np.ones((1, 2)), np.ones(1), np.ones(1), np.zeros(2), np.ones(2))
+    with pytest.raises(DataError, match="one a variable of the problem"):
+        SparseMAP(pair)(theta)
+    for empty in (theta[:, :0], theta[0, 0]):
+        with pytest.raises(DataError, match="n > 0"):
+            SparseMAP(first)(empty)
     with pytest.raises(DataError, match="below inf"):
         SparseMAP(first)(theta * np.nan)
     with pytest.raises(DataError, match=r"costs must be numbers of the shape \(2, 3\)"):
