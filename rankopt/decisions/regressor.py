@@ -16,14 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from formulations.arrays import Floats, check_no_mask
-from formulations.problems.cvxpy_problem import as_form, is_model
+from formulations.problems.cvxpy_problem import is_model
 from formulations.problems.problem import Problem
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.fitting import atomic, warn_interrupted
 from rankopt.losses import get_bound
 from rankopt.losses.margin import Convex, MarginLoss
-from rankopt.losses.oracle_problem import Decisions, ProblemOracle, variables_of
+from rankopt.losses.oracle_problem import Decisions, ProblemOracle, feasible_set, variables_of
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Clock, Judge, Training
@@ -283,13 +283,13 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     def _problems(self, X: Any) -> tuple[Problem, ...]:
         """One problem for all rows of X, or one for each."""
         if isinstance(self.problem, Problem) or is_model(self.problem):
-            return (as_form(self.problem),)
+            return (feasible_set(self.problem),)
         if not callable(self.problem):
             raise OptionError(
                 f"problem must be a problem of formulations, a model of another tool, or a function from a row of X to "
                 f"one; got {self.problem!r:.80}"
             )
-        found = tuple(as_form(self.problem(row)) for row in np.asarray(X))
+        found = tuple(feasible_set(self.problem(row)) for row in np.asarray(X))
         if len({(one.is_maximization, variables_of(one)) for one in found}) > 1:
             raise OptionError("problem must return problems of one sense and of one number of variables")
         return found
@@ -463,7 +463,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         check_saved(self, Step, ())
         try:
             check_options(self)
-            n = variables_of(as_form(self.problem))
+            n = variables_of(feasible_set(self.problem))
         except Exception as error:  # whatever a forged parameter does
             raise ModelError(f"a parameter has a value that cannot work ({error}).") from error
         d, shared = getattr(self, "n_features_in_", None), getattr(self, "shared_weights_", None)

@@ -25,9 +25,11 @@ from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnsupportedProblemError
 from formulations.problems.assignment import ProfitProblem
+from formulations.problems.cvxpy_problem import as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
 from formulations.problems.problem import Problem, Solution, Status
+from formulations.problems.program import without_constant
 from formulations.solvers import default_solvers
 from formulations.solvers.highs import Highs
 from formulations.solvers.solver import Solver
@@ -53,6 +55,15 @@ class Decisions(CompactReprMixin):
         return np.abs(self.bound - self.value)
 
 
+def feasible_set(problem: Any) -> Problem:
+    """The problem, or that of a model of another tool, without a constant of its objective, which is a variable."""
+    form = as_form(problem)
+    if not isinstance(form, LinearProgram):
+        return form
+    program, _ = without_constant(form.program)
+    return form if program.objective.size == form.objective.size else LinearProgram.from_program(program)
+
+
 @dataclass(frozen=True, eq=False)
 class ProblemOracle:
     """gain(y) = bᵀy and r(y) = y over the points y of a problem, for m instances.
@@ -67,7 +78,8 @@ class ProblemOracle:
         networks without cycles by a dynamic program, and linear programs by HiGHS from one basis to the next; their
         duals prove the bounds.
     observed: (m, n) observed decisions in place of those of greatest profit.
-    relaxed: whether the loss-augmented argmax is taken over the linear relaxation: a larger loss, convex too.
+    relaxed: whether the loss-augmented argmax of an integer program is taken over its linear relaxation: a larger loss,
+        convex too.
     proven: whether bounds of integer programs are recomputed from duals of the relaxation. By default that of a
         finished integer search is the one that the solver reports.
     flat: whether scores are (m n,), a document a variable, and not (m, n), a slot a variable.

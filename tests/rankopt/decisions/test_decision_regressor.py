@@ -2,6 +2,7 @@
 
 import pickle
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from problems.decisions import KINDS, instances, sign_of, spo_plus
@@ -260,6 +261,23 @@ def test_a_function_of_problems_cannot_be_saved(tmp_path):
     model = DecisionRegressor(lambda x: matching(np.ones((2, 2))), lam=1.0).fit(np.eye(3), np.ones((3, 4)))
     with pytest.raises(ModelError, match="pass as_problem"):
         model.save(tmp_path / "model")
+
+
+def test_a_constant_of_a_model_s_objective_is_no_variable_of_the_decision(tmp_path):
+    rng = np.random.default_rng(3)
+    X, costs = instances(rng, 8, 4)
+    x = cp.Variable(4)
+    text = "Minimize\n obj: a + b + c + d + 100\nSubject To\n one: a + b + c + d = 1\nEnd\n"
+    (tmp_path / "model.lp").write_text(text, encoding="utf-8")
+    rows = LinearProgram(
+        np.ones(4), np.ones((1, 4)), [1.0], [1.0], np.zeros(4), np.full(4, np.inf), is_maximization=False
+    )
+    known = DecisionRegressor(rows, lam=1.0, tol=1e-8).fit(X, costs)
+    for model in (cp.Problem(cp.Minimize(cp.sum(x) + 100), [x >= 0, cp.sum(x) == 1]), str(tmp_path / "model.lp")):
+        found = DecisionRegressor(model, lam=1.0, tol=1e-8).fit(X, costs)
+        assert found.coef_.shape == (4, X.shape[1])
+        np.testing.assert_allclose(found.coef_, known.coef_, atol=1e-3)
+        np.testing.assert_allclose(found.decide(X).decision, known.decide(X).decision, atol=1e-9)
 
 
 def test_limits_and_callbacks_end_training(paths):
