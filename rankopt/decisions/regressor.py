@@ -25,7 +25,7 @@ from rankopt.losses import get_bound
 from rankopt.losses.margin import Convex, MarginLoss
 from rankopt.losses.oracle_problem import Decisions, ProblemOracle, feasible_set, variables_of
 from rankopt.optimize import get_method
-from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
+from rankopt.optimize.certificate import CLAIMED, Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Clock, Judge, Training
 from rankopt.optimize.minimize import objective_of
 from rankopt.optimize.objective import Objective
@@ -460,7 +460,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together."""
-        check_saved(self, Step, ())
+        check_saved(self, Step, (), CLAIMED)
         try:
             check_options(self)
             n = variables_of(feasible_set(self.problem))

@@ -119,6 +119,14 @@ class ProblemOracle:
     def offsets(self) -> Ints:
         return np.arange(len(self.profit) + 1) * (self.profit.shape[1] if self.flat else 1)
 
+    @property
+    def claimed(self) -> str:
+        """What bounds take from the solver unproved; "" if all is proved."""
+        exact = self.proven or (self.relaxed and self.observed is not None)
+        return (
+            "" if exact or not any(map(is_integer, self.problems)) else "bounds of integer programs as solvers report"
+        )
+
     @cached_property
     def optimal(self) -> Decisions:
         """Decisions of greatest profit."""
@@ -226,8 +234,13 @@ class ProblemOracle:
 
     def _bound_of(self, solution: Solution) -> float:
         claimed = solution.reported_bound
-        trusted = not self.proven and solution.verdict == "optimal (claimed)"
+        trusted = not self.proven and is_integer(solution.problem) and solution.verdict == "optimal (claimed)"
         return claimed if trusted and claimed is not None else solution.bound
+
+
+def is_integer(problem: Problem) -> bool:
+    """Whether it is a linear program with integer variables."""
+    return isinstance(problem, LinearProgram) and problem.integer is not None and bool(problem.integer.any())
 
 
 def nothing_known(profit: Floats) -> tuple[Floats, Floats, Floats]:

@@ -48,12 +48,13 @@ BLOCKS = (*FACTORS, "convex")
 SMOOTHED = ("sigma", "gradient", "measure", "start")
 DIRECTIONS = ("epsilon", "features", "vectors")
 TREES = ("trees",)
-"""Parts of certificates: of factors, globally and by blocks; of a smoothed measure, of weights along directions, and of
-trees."""
+CLAIMED = ("claimed",)
+"""Parts of certificates: of factors, globally and by blocks; of a smoothed measure, of weights along directions, of
+trees, and of what is not proved."""
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "global": ((), FACTORS),
-    "stationary": ((), SMOOTHED),
+    "global": ((), FACTORS, CLAIMED),
+    "stationary": ((), SMOOTHED, CLAIMED),
     "directions": (DIRECTIONS, TREES),
     "blocks": (BLOCKS,),
 }
@@ -98,6 +99,8 @@ class Certificate(CompactReprMixin):
 
         Of directions: epsilon = bound - value; features (k,), indices of the features whose unit vectors are in the
         list; vectors (r, d), the other directions. Of trees: trees, their number; the directions are their outputs.
+
+        Of an oracle that trusts a solver: claimed, what it takes from it; gap is right if that is.
     """
 
     kind: str
@@ -217,9 +220,10 @@ class Certificate(CompactReprMixin):
             claim = f"along {along}, each alone, nothing is higher by more than {self.epsilon:.2g}"
             claim = claim if along else "no direction was tried from here"
             return f"{self.kind}: M = {self.value:.8g}, {claim}, {self.ending}"
+        relies = f"; relies on {self.claimed}" if self.has(*CLAIMED) else ""
         return (
             f"{self.kind}: J = {self.value:.8g}, bound {self.bound:.8g}, gap {self.gap:.2g} "
-            f"({100 * self.relative_gap:.2g}%), {self.ending}"
+            f"({100 * self.relative_gap:.2g}%), {self.ending}{relies}"
         )
 
 
@@ -270,6 +274,7 @@ PARTS: dict[str, Callable[[Any], bool]] = {
     "features": _are_features,
     "vectors": lambda value: _is_array(value, np.float64, 2) and bool(np.isfinite(value).all()),
     "trees": lambda value: type(value) is int and value >= 0,
+    "claimed": lambda value: isinstance(value, str) and bool(value),
 }
 """What each part of a certificate must be."""
 

@@ -178,7 +178,9 @@ def train(
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt(TWICE) from None
         stop, risk = Stop.INTERRUPTED, primal - regularizer
-    certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
+    claimed = objective.risk.claimed
+    parts = {"claimed": claimed} if claimed else {}
+    certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start, parts)
     if stop is Stop.GAP and not now.method_state.is_closed(primal, chosen.bound, max(tol, ROUNDED)):
         earlier = Stop.START if at_start else Stop.CHOSEN
         certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else earlier)

@@ -274,6 +274,11 @@ class Risk:
         return 0.0 if all(is_nonnegative(shard.loss) for shard in self.shards) else -np.inf
 
     @property
+    def claimed(self) -> str:
+        """What the bounds take from solvers unproved; "" if all is proved."""
+        return str(getattr(getattr(self.shards[0].loss, "argmax", None), "claimed", ""))
+
+    @property
     def convex(self) -> bool:
         return self.touch is not None or all(shard.loss.convex for shard in self.shards)
 

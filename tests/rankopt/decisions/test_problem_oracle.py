@@ -21,7 +21,8 @@ from formulations import (
     solve,
 )
 from formulations.problems.min_cost_flow import shortest_paths
-from rankopt.decisions import ProblemOracle, minimize_risk
+from rankopt import load_model
+from rankopt.decisions import DecisionRegressor, ProblemOracle, minimize_risk
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import MarginLoss, ScoreLoss, get_bound
 from rankopt.rankers import LargeMarginRanker
@@ -215,6 +216,20 @@ def test_a_lying_oracle_cannot_close_the_gap(kind, seed):
     assert found.certificate.value >= objective(found.w) - 1e-9
     assert found.certificate.bound <= min(objective(found.w), objective(honest.w), objective(0 * found.w)) + 1e-9
     assert (oracle.best >= (points @ oracle.profit.T).max(axis=0) - 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_certificate_names_what_it_takes_from_a_solver_unproved(kind, tmp_path):
+    rng = np.random.default_rng(5)
+    problem, points = KINDS[kind](rng)
+    X, costs = instances(rng, 4, points.shape[1])
+    claims = isinstance(problem, LinearProgram) and problem.integer is not None
+    model = DecisionRegressor(problem, lam=1.0).fit(X, costs)
+    proven = minimize_risk(ProblemOracle(problem, sign_of(problem) * costs, proven=True), X, lam=1.0)
+    assert ("relies on bounds of integer programs as solvers report" in str(model.certificate_)) is claims
+    assert "relies" not in str(proven.certificate)
+    model.save(tmp_path / "m")
+    assert str(load_model(tmp_path / "m").certificate_) == str(model.certificate_)
 
 
 def test_a_relaxation_raises_the_loss_and_bounds_the_regret():

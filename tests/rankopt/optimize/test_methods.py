@@ -437,12 +437,13 @@ def test_every_history_is_drawn(kind):
 VALUES = {
     "users": 1.0, "items": 0.5, "singular": np.nan, "proof": "", "convex": True, "sigma": 0.5, "gradient": 0.1,
     "measure": 0.7, "start": 0.6, "epsilon": 0.0, "features": np.arange(2), "vectors": np.zeros((1, 4)), "trees": 3,
+    "claimed": "bounds of a solver",
 }  # fmt: skip
 
 WRONG = {
     "users": np.nan, "items": "a", "singular": None, "proof": "trust me", "convex": 1, "sigma": np.inf,
     "gradient": -0.1, "measure": True, "start": np.nan, "epsilon": -1e-9, "features": np.array([1, 1]),
-    "vectors": np.full((1, 4), np.nan), "trees": 3.0,
+    "vectors": np.full((1, 4), np.nan), "trees": 3.0, "claimed": "",
 }  # fmt: skip
 
 
