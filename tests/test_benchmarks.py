@@ -100,6 +100,6 @@ def test_every_number_of_the_readme_is_printed_by_its_command(monkeypatch, capsy
             assert float(error) == pytest.approx(float(found_error), abs=0.002), name
     marks = [float(p) for line in re.findall(r"^p of .*: (.*)$", printed, flags=re.MULTILINE) for p in line.split(", ")]
     assert len(marks) == 6
-    assert min(marks) > 0.05  # "none of these differences is significant"
+    assert marks[0] < 0.05 < min(marks[1:])  # "ahead of ridge on MQ2008; no other difference is significant"
     others = re.sub(r"\]\([^)]*\)|```.*?```|`[^`]*`", "", ROW.sub("", README), flags=re.DOTALL)
     assert re.findall(r"(?<![\w.])0?\.\d{2,}", others) == []
