@@ -523,8 +523,8 @@ def test_weights_that_are_shrunk_are_the_best_of_their_direction(seed):
     assert 0 <= kept <= 1
     assert value(kept) >= max(value(part) for part in np.linspace(0, 1, 101)) - 1e-12
     assert value(kept) >= 0
-    told = objective.dual_bound(dual.planes().slopes, dual.planes().heights, dual.alpha)[1]
-    assert told == pytest.approx(value(kept), abs=1e-12)
+    found = objective.dual_bound(dual.planes().slopes, dual.planes().heights, dual.alpha)[1]
+    assert found == pytest.approx(value(kept), abs=1e-12)
     np.testing.assert_allclose(dual.w, objective.w0 - dual.slopes.sum(axis=0) / objective.lam, atol=1e-9)
 
 

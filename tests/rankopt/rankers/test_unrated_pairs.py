@@ -168,8 +168,8 @@ def test_ratings_count_more_than_unrated_pairs():
 
 def test_on_the_command_line(tmp_path):
     path = str(tmp_path / "model")
-    told = CliRunner().invoke(
+    done = CliRunner().invoke(
         rankopt, ["cofi", "--unrated-weight", "0.05", "--reg", "0.5", "--factors", "3", "--model", path]
     )
-    assert told.exit_code == 0, told.output
+    assert done.exit_code == 0, told.output
     assert load_model(path).unrated_weight == 0.05

@@ -3,7 +3,6 @@
 import copy
 import pickle
 from functools import partial
-from importlib.util import find_spec
 from itertools import permutations, product
 
 import numpy as np
@@ -18,8 +17,6 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_loss
 from rankopt.losses.listwise import NeuralNDCG
 from rankopt.torch import FenchelYoungLoss, PerturbedArgmax, RankingArgmax, RankingLoss, SparseMAP, SPOPlusLoss
-
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="the extra 'torch' is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +53,6 @@ def differences_agree(torch, function, *given, step=1e-6):
 # Losses of queries by name
 
 
-@needs_torch
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "smooth"])
 def test_losses_by_name_have_the_values_and_slopes_of_numpy_padded_and_flat(torch, name):
     rng = np.random.default_rng(3)
@@ -84,7 +80,6 @@ def test_losses_by_name_have_the_values_and_slopes_of_numpy_padded_and_flat(torc
     assert differences_agree(torch, lambda s: RankingLoss(name, "none")(s, grades[mask], offsets=bounds), flat)
 
 
-@needs_torch
 def test_a_loss_of_ones_own_and_options_of_losses_are_taken(torch):
     scores, grades = torch.tensor([[0.3, -0.2, 0.1]]), np.array([[2.0, 0.0, 1.0]])
     cold = RankingLoss(partial(NeuralNDCG, temperature=0.01))(scores, grades)
@@ -99,7 +94,6 @@ def test_a_loss_of_ones_own_and_options_of_losses_are_taken(torch):
 # Layers
 
 
-@needs_torch
 def test_the_mean_and_the_jacobian_of_perturbed_argmax_are_their_expectations(torch):
     """In closed form: y_ε = Φ(θ/ε) on the hypercube; for two multiplied costs Φ(log(θ_1/θ_2) / (ε √2))."""
     theta = torch.tensor([[0.3, -0.4, 1.0]], dtype=torch.float64, requires_grad=True)
@@ -119,7 +113,6 @@ def test_the_mean_and_the_jacobian_of_perturbed_argmax_are_their_expectations(to
     assert_allclose(gradient.numpy()[0], expected, atol=0.03)
 
 
-@needs_torch
 @pytest.mark.parametrize("perturbation", ["additive", "multiplicative"])
 def test_the_fenchel_young_loss_has_the_gradient_of_its_value(torch, perturbation):
     """With the same noise F is piecewise linear, and the mean of the maximizers its gradient."""
@@ -136,7 +129,6 @@ def test_the_fenchel_young_loss_has_the_gradient_of_its_value(torch, perturbatio
         assert_allclose(gradient.numpy(), layer(theta).detach().numpy() - y, atol=1e-15)
 
 
-@needs_torch
 @pytest.mark.parametrize("seed", range(5))
 def test_sparsemap_is_the_nearest_point_of_the_hull(torch, seed):
     """Variational inequality: (θ - y)ᵀ(v - y) <= 0 for every vertex v; a target of the hull has loss 0."""
@@ -152,7 +144,6 @@ def test_sparsemap_is_the_nearest_point_of_the_hull(torch, seed):
     assert_allclose(loss(theta, found).detach().numpy(), 0.0, atol=1e-9)
 
 
-@needs_torch
 def test_sparsemap_of_known_hulls(torch):
     """The simplex: sparsemax. Rankings: the permutahedron, whose projection is an isotonic regression."""
     scores = np.random.default_rng(1).normal(size=(20, 6))
@@ -167,7 +158,6 @@ def test_sparsemap_of_known_hulls(torch):
         assert_allclose(found[order], row[order] - fitted, atol=1e-9)
 
 
-@needs_torch
 @pytest.mark.parametrize("seed", range(5))
 def test_spo_plus_is_the_formula_above_the_nonconvex_bound_above_the_regret(torch, seed):
     predicted, _ = drawn(torch, seed, m=8)
@@ -199,7 +189,6 @@ def test_rankings_are_assignments_of_position_weights():
     assert_array_equal(tied, [[1.25, 3.0, 1.25, 0.0]])
 
 
-@needs_torch
 @pytest.mark.parametrize("layer", [PerturbedArgmax(RankingArgmax(), random_state=0), SparseMAP(RankingArgmax())])
 def test_padding_has_no_weight_and_no_gradient(torch, layer):
     scores, mask = (
@@ -218,7 +207,6 @@ def test_padding_has_no_weight_and_no_gradient(torch, layer):
     assert torch.isfinite(scores.grad).all()
 
 
-@needs_torch
 @pytest.mark.parametrize("kind", KINDS)
 def test_layers_of_problems_are_those_of_their_points(torch, kind):
     """A problem that minimizes has costs for scores."""
@@ -244,7 +232,6 @@ def test_layers_of_problems_are_those_of_their_points(torch, kind):
         assert_allclose(found.detach().numpy(), expected.detach().numpy(), atol=1e-6)
 
 
-@needs_torch
 def test_a_network_beats_a_linear_model_on_nonlinear_costs(torch):
     """Pick one of 5, the profit of each is |xᵀa|. The module is one of Lightning: training_step, optimizers."""
     rng = np.random.default_rng(0)
@@ -283,7 +270,6 @@ def test_a_network_beats_a_linear_model_on_nonlinear_costs(torch):
     assert pickle.loads(pickle.dumps(network.loss))(*batch[1:] * 2).item() == 0.0
 
 
-@needs_torch
 def test_what_does_not_fit_is_refused(torch):
     theta = torch.zeros(2, 3, requires_grad=True)
     for wrong in (
