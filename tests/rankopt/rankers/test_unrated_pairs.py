@@ -171,5 +171,5 @@ def test_on_the_command_line(tmp_path):
     done = CliRunner().invoke(
         rankopt, ["cofi", "--unrated-weight", "0.05", "--reg", "0.5", "--factors", "3", "--model", path]
     )
-    assert done.exit_code == 0, told.output
+    assert done.exit_code == 0, done.output
     assert load_model(path).unrated_weight == 0.05
