@@ -122,7 +122,7 @@ def model_and_queries(
             f"--drop {needed[0]}: {model} was trained on the feature {needed[0]!r} and needs it; leave --drop out"
         )
     try:
-        keep = takes_missing(ranker)
+        keep = takes_missing(ranker, fitted=True)
         queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded, labels, keep)
     except DataError as error:  # the model needs all its features
         raise DataError(re.sub(DROP, "", str(error))) from error
