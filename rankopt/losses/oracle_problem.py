@@ -24,7 +24,7 @@ from formulations import solve
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnsupportedProblemError
-from formulations.problems.assignment import ProfitProblem
+from formulations.problems.assignment import Assignment, ProfitProblem, shortest_path_prices
 from formulations.problems.cvxpy_problem import as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
@@ -77,8 +77,8 @@ class ProblemOracle:
         constrained rankings. Their objectives are replaced.
     profit: (m, n) the known profits b, costs negated, of which sense the problem ever is.
     solver: as in `formulations.solve`; `Highs(time_limit=1)` limits each instance. "auto" solves shortest paths in
-        networks without cycles and small knapsacks of integer weights by dynamic programs, and linear programs by HiGHS
-        from one basis to the next; their duals prove the bounds.
+        networks without cycles and small knapsacks of integer weights by dynamic programs, linear programs by HiGHS
+        from one basis to the next, and assignments by SciPy; duals prove the bounds.
     observed: (m, n) observed decisions in place of those of greatest profit.
     relaxed: whether the loss-augmented argmax of an integer program is taken over its linear relaxation: a larger loss,
         convex too.
@@ -217,6 +217,8 @@ class ProblemOracle:
         real = isinstance(first, LinearProgram) and (relaxed or first.integer is None)
         if alone and real and self.solver in ("auto", "highs"):
             decision, value, bound = linear_decisions(cast("LinearProgram", first), profit)
+        elif alone and isinstance(first, Assignment) and self.solver == "auto":
+            decision, value, bound = best_assignments(first, profit)
         warm: Solution | None = None
         for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
             own = profit[i]
@@ -288,8 +290,24 @@ def best_knapsacks(weights: Ints, capacity: Ints, profit: Floats) -> Decisions:
             found = taken[j][(rows, *left)]
             chosen[start : start + ROWS, j] = found
             left -= weights[:, j, None] * found
-    value = (profit * chosen).sum(axis=1)
+    value = np.where(chosen == 1.0, profit, 0.0).sum(axis=1)
     return Decisions(chosen, value, np.maximum(bound, value))
+
+
+def best_assignments(problem: Assignment, profit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Optimal assignments (m, n) under profits (m, n), their values (m,) and the bounds (m,) of their duals."""
+    from scipy.optimize import linear_sum_assignment
+
+    allowed = True if problem.allowed is None else problem.allowed
+    tables = np.where(allowed, profit.reshape(-1, *problem.profit.shape), -np.inf)
+    cells, bound = np.zeros(tables.shape), np.empty(len(tables))
+    for i, table in enumerate(tables):
+        order = linear_sum_assignment(table, maximize=True)[1]
+        cells[i, np.arange(order.size), order] = 1.0
+        prices = shortest_path_prices(table, order)
+        bound[i] = (table - prices).max(axis=1).sum() + prices.sum()
+    decision = cells.reshape(profit.shape)
+    return decision, np.where(decision == 1.0, profit, 0.0).sum(axis=1), bound
 
 
 def nothing_known(profit: Floats) -> tuple[Floats, Floats, Floats]:

@@ -17,6 +17,7 @@ from formulations import (
     UnboundedError,
     constrained_ranking,
     function_solver,
+    matching,
     ranking,
     solve,
 )
@@ -92,6 +93,21 @@ def test_paths_of_networks_without_cycles_are_cheapest_flows():
             assert priced.violation(flow) == 0.0
             assert cost @ flow == pytest.approx(solve(priced, "ortools").value, abs=1e-12)
             assert bound == pytest.approx(cost @ flow, abs=1e-12)
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_assignments_are_proved_by_their_duals(sense):
+    """Square and wide, with forbidden cells: by enumeration, and no solver is called one by one."""
+    rng = np.random.default_rng(8)
+    for k, n in ((3, 3), (3, 5), (1, 4)):
+        allowed = (rng.random((k, n)) < 0.7) | np.eye(k, n, dtype=bool)
+        points = [np.eye(n)[list(p)] for p in permutations(range(n), k) if allowed[range(k), list(p)].all()]
+        points = np.array(points).reshape(len(points), -1)
+        profit = rng.integers(-3, 4, (20, k * n)).astype(float)
+        oracle = ProblemOracle(matching(np.ones((k, n)), sense=sense, allowed=allowed), profit)
+        np.testing.assert_allclose(oracle.optimal.value, (profit @ points.T).max(axis=1), atol=1e-12)
+        np.testing.assert_allclose(oracle.optimal.bound, oracle.optimal.value, atol=1e-12)
+        assert all((points == own).all(axis=1).any() for own in oracle.optimal.decision)
 
 
 def test_other_flows_are_no_paths():
