@@ -465,5 +465,7 @@ class Slots:
 
 
 def slot_scores(features: Any, coef: Floats) -> Floats:
-    """(N, k) the score of each document for each slot."""
+    """(N, k) the score of each document for each slot; (N,) under one weight vector."""
+    if coef.ndim == 1:
+        return linear_scores(features, coef)
     return np.stack([linear_scores(features, own) for own in coef], axis=1)
