@@ -437,11 +437,13 @@ class LinearProgram(Problem):
 
     def bounds_float64(self, costs: Floats, y: Floats) -> Floats:
         """(m,) `bound` of each row of objectives (m, n) and of duals (m, rows), in plain double precision and without
-        repair: infinite where a reduced cost presses on a limit that does not exist."""
+        repair: infinite where a reduced cost presses on a limit that neither exists nor follows from rows."""
         sign = -1.0 if self.is_maximization else 1.0
+        own = np.stack([self.lower, self.upper])
+        lower, upper = own if np.isfinite(own).all() else np.where(np.isinf(own), self._implied, own)
         reduced = sign * costs - (self._columns @ y.T).T
         total = np.zeros(len(costs))
-        for duals, low, high in ((y, self.row_lower, self.row_upper), (reduced, self.lower, self.upper)):
+        for duals, low, high in ((y, self.row_lower, self.row_upper), (reduced, lower, upper)):
             limit = np.where(duals > 0.0, low, high)
             total += np.where(duals == 0.0, 0.0, duals * np.where(duals == 0.0, 0.0, limit)).sum(axis=1)
         return sign * total

@@ -33,6 +33,7 @@ from rankopt.optimize.certificate import TREES, Certificate, History, Stop, chec
 from rankopt.options import RUN, Interval, Rules, check_options, number
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
+from rankopt.rankers.run import store_score
 from rankopt.rankers.typing import AnyMeasure, Normalize, Seed
 
 if TYPE_CHECKING:
@@ -183,10 +184,7 @@ class DirectBoostedRanker(Ranker):
             self.estimators_ = TreeTable.from_trees(trees, self.estimator_weights_.tolist(), self.n_features_in_)
             self.history_ = History.from_rows(TreeStep, training.steps)
             self.certificate_ = certify_weights(objective, trees, best.scores, stop)
-        if hasattr(self, "best_score_"):
-            del self.best_score_
-        if judge is not None:
-            self.best_score_ = judge(best.scores[objective.grades.size :])
+        store_score(self, None if judge is None else judge(best.scores[objective.grades.size :]))
         if stop is Stop.TIME:
             warnings.warn(
                 f"training stopped before all trees were grown and weighted ({self.certificate_}); raise time_limit",

@@ -85,6 +85,8 @@ class ProblemOracle:
     proven: whether bounds of integer programs are recomputed from duals of the relaxation. By default that of a
         finished integer search is the one that the solver reports.
     flat: whether scores are (m n,), a document a variable, and not (m, n), a slot a variable.
+    cells, rows: where instances differ in size, the index in profit.ravel() of the variable of each score, (N,) or
+        (N, slots), and the bounds (m + 1,) of the rows of each instance in it. Variables without a score have score 0.
     """
 
     problems: tuple[Problem, ...]
@@ -94,6 +96,8 @@ class ProblemOracle:
     relaxed: bool = False
     proven: bool = False
     flat: bool = False
+    cells: Ints | None = None
+    rows: Ints | None = None
 
     def __post_init__(self) -> None:
         problems = self.problems if isinstance(self.problems, Sequence) else (self.problems,)
@@ -101,7 +105,8 @@ class ProblemOracle:
         object.__setattr__(self, "profit", np.asarray(self.profit, dtype=np.float64))
         for problem in self.problems:
             size = variables_of(problem)
-            if self.profit.ndim != 2 or self.profit.shape[1] != size:
+            width = self.profit.shape[1] if self.profit.ndim == 2 else -1
+            if size > width or (size < width and self.cells is None):
                 raise DataError(
                     f"profits must have the shape (instances, {size}), one a variable of {type(problem).__name__}; got "
                     f"{self.profit.shape}"
@@ -113,12 +118,28 @@ class ProblemOracle:
         if len(self.problems) not in (1, len(self.profit)):
             raise DataError(f"{len(self.problems)} problems do not fit {len(self.profit)} instances; pass one, or each")
 
+    @classmethod
+    def from_cells(
+        cls, problems: Sequence[Problem], profit: Floats, cells: Ints, rows: Ints, solver: Any = "auto"
+    ) -> ProblemOracle:
+        """Of problems of several sizes. profit and cells have the shape of the scores; cells count in the instance."""
+        width = max(map(variables_of, problems))
+        table = np.zeros((len(problems), width))
+        first = np.repeat(np.arange(len(problems)) * width, np.diff(rows))
+        cells = cells + (first if cells.ndim == 1 else first[:, None])
+        table.flat[cells.ravel()] = profit.ravel()
+        return cls(tuple(problems), table, solver, cells=cells, rows=rows)
+
     @property
     def shape(self) -> tuple[int, ...]:
+        if self.cells is not None:
+            return self.cells.shape
         return (self.profit.size,) if self.flat else self.profit.shape
 
     @property
     def offsets(self) -> Ints:
+        if self.rows is not None:
+            return self.rows
         return np.arange(len(self.profit) + 1) * (self.profit.shape[1] if self.flat else 1)
 
     @property
@@ -158,8 +179,25 @@ class ProblemOracle:
             else sum(not is_feasible(self.problems[i % len(self.problems)], row) for i, row in enumerate(self.observed))
         )
 
+    @property
+    def worst(self) -> Floats:
+        """(m,) the least profit."""
+        return -self.solve(-self.profit).value
+
+    def _table(self, scores: Floats) -> Floats:
+        """(m, n) the scores of the variables."""
+        if self.cells is None:
+            return scores.reshape(self.profit.shape)
+        table = np.zeros(self.profit.shape)
+        table.flat[self.cells.ravel()] = scores.ravel()
+        return table
+
+    def _slope(self, decision: Floats) -> Floats:
+        """The variables of decisions (m, n) that have scores, in their shape."""
+        return decision.reshape(self.shape) if self.cells is None else decision.ravel()[self.cells]
+
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        began, augmented = perf_counter(), scores.reshape(self.profit.shape) - self.profit
+        began, augmented = perf_counter(), self._table(scores) - self.profit
         found = self.solve(augmented, outward=prove, relaxed=self.relaxed)
         decision, value = found.decision, found.value
         if self.observed is None:  # no decision that a poor solver returns is worse than this one
@@ -168,26 +206,26 @@ class ProblemOracle:
             decision, value = np.where(worse[:, None], self.target, decision), np.maximum(value, known)
         earned = (decision * self.profit).sum(axis=1)
         bound = np.maximum(found.bound, value)
-        return ArgmaxResult(decision.reshape(self.shape), earned, value, bound, perf_counter() - began)
+        return ArgmaxResult(self._slope(decision), earned, value, bound, perf_counter() - began)
 
     def mean_of_best(self, which: str = "average") -> Floats:
         """y*, the one that was found where there are several."""
-        return self.target.reshape(self.shape)
+        return self._slope(self.target)
 
     def best_then_score(self, scores: Floats) -> Floats:
         """A decision of greatest profit, where there are several one of greatest score; y* if the solver misses it."""
         if self.observed is not None:
             return self.mean_of_best()
-        own = scores.reshape(self.profit.shape)
+        own = self._table(scores)
         largest, size = np.abs(self.profit).max(axis=1), np.abs(own).max(axis=1)
         weight = TIES * np.where(size > 0.0, largest / np.where(size > 0.0, size, 1.0), 0.0)
         found = self.solve(self.profit + weight[:, None] * own).decision
         short = (self.profit * (self.target - found)).sum(axis=1) > 1e-9 * np.abs(self.profit * self.target).sum(axis=1)
         lower = (own * (self.target - found)).sum(axis=1) > 0.0
-        return np.where((short | lower)[:, None], self.target, found).reshape(self.shape)
+        return self._slope(np.where((short | lower)[:, None], self.target, found))
 
     def top_scoring(self, scores: Floats) -> Floats:
-        return self.solve(scores.reshape(self.profit.shape)).decision.reshape(self.shape)
+        return self._slope(self.solve(self._table(scores)).decision)
 
     def select_queries(self, first: int, last: int) -> ProblemOracle:
         """The instances first <= i < last; what was solved for them is not solved again."""
@@ -195,6 +233,10 @@ class ProblemOracle:
         problems = self.problems if len(self.problems) == 1 else self.problems[part]
         observed = None if self.observed is None else self.observed[part]
         chosen = replace(self, problems=problems, profit=self.profit[part], observed=observed)
+        if self.cells is not None and self.rows is not None:
+            low, high = self.rows[first], self.rows[last]
+            cells = self.cells[low:high] - first * self.profit.shape[1]
+            chosen = replace(chosen, cells=cells, rows=self.rows[first : last + 1] - low)
         if self.observed is None:
             known = self.optimal
             chosen.__dict__["optimal"] = Decisions(known.decision[part], known.value[part], known.bound[part])
@@ -206,7 +248,7 @@ class ProblemOracle:
         outward: round values and bounds outward. Raises what `formulations.solve` raises, with the instance's index.
         """
         first = self.problems[0]
-        alone = len(self.problems) == 1
+        alone = len(self.problems) == 1 and variables_of(first) == profit.shape[1]
         if alone and self.solver == "auto" and isinstance(first, MinCostFlow) and first.path_order is not None:
             flows, least = shortest_paths(first, -profit)
             value = (profit * flows).sum(axis=1)
@@ -221,13 +263,14 @@ class ProblemOracle:
             decision, value, bound = best_assignments(first, profit)
         warm: Solution | None = None
         for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
-            own = profit[i]
-            problem = with_profit(self.problems[i % len(self.problems)], own, relaxed)
+            problem = self.problems[i % len(self.problems)]
+            n = variables_of(problem)
+            problem = with_profit(problem, profit[i, :n], relaxed)
             try:
                 warm = self._solution(problem, warm if alone else None, outward)
             except (InfeasibleError, UnboundedError, SolverError) as error:
                 raise type(error)(f"instance {i}: {error}") from error
-            decision[i], sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
+            decision[i, :n], sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
             value[i], bound[i] = sign * warm.value, sign * self._bound_of(warm)
         return Decisions(decision, value, np.maximum(bound, value))
 

@@ -26,6 +26,7 @@ from rankopt import load_model
 from rankopt.decisions import DecisionRegressor, ProblemOracle, minimize_risk
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import MarginLoss, ScoreLoss, get_bound
+from rankopt.losses.oracle_problem import linear_decisions
 from rankopt.rankers import LargeMarginRanker
 
 BOUNDS = ("nonconvex", "tie-aware", "convex")
@@ -173,6 +174,7 @@ def test_programs_solved_from_one_basis_to_the_next_are_solved():
         np.testing.assert_allclose(quick.value, slow.value, atol=1e-9)
         np.testing.assert_allclose(quick.bound, slow.bound, atol=1e-9)
         assert (quick.bound >= quick.value).all()
+        assert np.isfinite(linear_decisions(program, profit)[2]).all()  # the first row limits every variable
         for own, decision in zip(profit, quick.decision, strict=True):
             assert program.violation(decision) <= program.tolerance
             least = linprog(-own, matrix, ceiling, bounds=np.column_stack([np.zeros(6), limits]))
