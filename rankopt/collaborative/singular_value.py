@@ -139,7 +139,7 @@ def _factor_bound(psi: csr_array, estimate: float, norms: float) -> float:
         shifted[np.diag_indices(n)] += t
         _, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)  # as columns: in-place
         if failed == 0:
-            return (t + (UNIT + phi * n) * t + surplus) * (1.0 + 16.0 * UNIT)
+            return float((t + (UNIT + phi * n) * t + surplus) * (1.0 + 16.0 * UNIT))
         step *= 4.0
     return inf
 
