@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import ModelError
 from rankopt.measures.measure import Measure
@@ -26,9 +26,6 @@ from rankopt.measures.tied_ranking import query_of_row
 from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.sweeps.step_function import StepEvents, best_interval, clamped_point, inside_point, middle_point
 from rankopt.sweeps.sweep import LineSweep
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LARGEST = 1e300  # bound of the sum of all leaves: no score overflows
 RISEN = 1e-12  # increase of M below which a change of weight is rounding
