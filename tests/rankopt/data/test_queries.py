@@ -77,7 +77,6 @@ def test_rows_stay_in_order_and_queries_are_in_order_of_appearance(codes, sparse
         assert_array_equal(grouped.features.toarray() if sparse else grouped.features, features[grouped.input_order])
     assert_array_equal(queries.features.toarray() if sparse else queries.features, features)
     assert_array_equal(queries.relevance, np.arange(n))
-    assert_array_equal(queries.ungroup(queries.grouped().relevance), np.arange(n))
     assert_array_equal(queries.to_input_order(queries.relevance), np.arange(n))
     assert queries.qid.tolist() == [IDS[code] for code in codes]
     assert (len(queries), queries.n_documents, queries.n_features) == (len(set(codes)), n, 2)
