@@ -77,10 +77,13 @@ class ListMLE(ConvexLoss):
 
 
 def _log_sum_exp(values: Floats, offsets: Ints) -> Floats:
-    """(m,) log Σ_j exp(values_j) of each query."""
-    starts, sizes = offsets[:-1], np.diff(offsets)
+    """(m,) log Σ_j exp(values_j) of each query; 0 without documents."""
+    result, sizes = np.zeros(offsets.size - 1), np.diff(offsets)
+    filled = sizes > 0
+    starts = offsets[:-1][filled]
     top = np.maximum.reduceat(values, starts)
-    return np.asarray(top + np.log(np.add.reduceat(np.exp(values - np.repeat(top, sizes)), starts)))
+    result[filled] = top + np.log(np.add.reduceat(np.exp(values - np.repeat(top, sizes[filled])), starts))
+    return result
 
 
 def _tangent(value: Floats, slope: Floats, scores: Floats, offsets: Ints, began: float) -> LossValue:
@@ -114,10 +117,11 @@ class GainLoss:
     def by_query(self, function: OneQuery, scores: Floats, sigma: float | None) -> GradientAt:
         """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default that of the loss. Documents of
         equal score and grade share their slope."""
-        value, slope = np.empty(self.offsets.size - 1), np.empty(scores.size)
+        value, slope = np.zeros(self.offsets.size - 1), np.empty(scores.size)
         width = self.temperature if sigma is None else sigma
         for q, (low, high) in enumerate(pairwise(self.offsets.tolist())):
-            value[q], slope[low:high] = function(scores[low:high], self.gain[low:high], width)
+            if low < high:
+                value[q], slope[low:high] = function(scores[low:high], self.gain[low:high], width)
         return GradientAt(value, shared(slope, scores, self.kind, self.offsets))
 
     def select_queries(self, first: int, last: int) -> Self:

@@ -6,7 +6,7 @@ from math import exp, log, log2
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from problems.training import made
 from scipy.optimize import minimize
 
@@ -107,6 +107,15 @@ def test_values_are_the_formula_and_slopes_its_differences(name):
             for j, step in enumerate(1e-6 * np.eye(s.size)):
                 ends = [PAPERS[name]((s + sign * step).tolist(), y) for sign in (1.0, -1.0)]
                 assert slope[low + j] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_queries_without_documents_have_no_loss_and_do_not_count(name):
+    relevance, scores = np.array([0.0, 2.0, 1.0, 0.0, 1.0]), np.random.default_rng(0).normal(size=5)
+    value, slope = evaluated(name, relevance, np.array([0, 3, 5]), scores)
+    padded, same = evaluated(name, relevance, np.array([0, 0, 3, 3, 5, 5]), scores)
+    assert_array_equal(padded, [0.0, value[0], 0.0, value[1], 0.0])
+    assert_array_equal(same, slope)
 
 
 @pytest.mark.parametrize("name", PAPERS)
