@@ -22,8 +22,7 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import InfeasibleError
 from formulations.problems.assignment import Assignment
 from formulations.problems.problem import Problem
-from formulations.solvers import compatible_solvers, get_solver
-from formulations.solvers.solver import Solver, suits
+from formulations.solvers.solver import Solver
 from rankopt.constraints.admissible import ADD_ATTRIBUTES, Admissible, sets_of_queries
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -36,6 +35,7 @@ from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.oracle_problem import ProblemOracle
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots, constrained_slots, pair_argmax
 from rankopt.optimize.least_squares import least_squares
+from rankopt.optimize.minimize import as_solver
 from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, tie_order
@@ -115,16 +115,8 @@ def pair_benefit(queries: Queries | Arrangement) -> Floats:
 
 def matching_solver(argmax: Any, form: type[Problem] = Assignment) -> Solver | str:
     """The solver of the matchings, problems of this form; OptionError for one that cannot match."""
-    if isinstance(argmax, str) and argmax == "auto":
-        return "auto"
-    solver = get_solver(argmax) if isinstance(argmax, str) else argmax
-    if not isinstance(solver, Solver) or not suits(solver, form):
-        what = "assignment problems" if form is Assignment else f"problems of the form {form.__name__}"
-        raise OptionError(
-            f"argmax_solver = {argmax!r} cannot solve {what}; use 'auto' or one of "
-            f"{', '.join(compatible_solvers(form))}"
-        )
-    return solver
+    auto = isinstance(argmax, str) and argmax == "auto"
+    return "auto" if auto else as_solver("argmax_solver", argmax, form, "match")
 
 
 class MatchingRanker(OptimizedRanker):
