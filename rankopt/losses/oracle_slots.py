@@ -1,4 +1,5 @@
-"""Feature map of matchings: documents are assigned to slots with their own score functions [ORM, section 7.3]."""
+"""Feature maps of matchings [ORM, section 7.3]: documents are assigned to slots with their own score functions, also
+under constraints, or pairs of two sides are matched, with features φ(i, j) of their own."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from formulations.arrays import Ints
 from formulations.compiled import is_small
+from formulations.problems.problem import Problem
 from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.function_solver import function_solver
 from formulations.solvers.solver import Solver, suits
@@ -124,17 +125,17 @@ def as_master(spec: Any, kind: type[Objective]) -> Solver | str:
     """The solver of the master programs of this kind of objective, or "auto". Raises OptionError for another one."""
     if isinstance(spec, str) and spec == "auto":
         return "auto"
+    if callable(spec) and not isinstance(spec, type) and not hasattr(spec, "solve"):
+        spec = function_solver(spec, accepts=kind.form)
+    return as_solver("master_solver", spec, kind.form, "solve the master program")
+
+
+def as_solver(option: str, spec: Any, form: type[Problem], task: str) -> Solver:
+    """The solver of an option. Raises OptionError for what is none, or does not accept problems of this form."""
     solver = get_solver(spec) if isinstance(spec, str) else spec
-    if callable(solver) and not isinstance(solver, type) and not hasattr(solver, "solve"):
-        solver = function_solver(solver, accepts=kind.form)
     if not isinstance(solver, Solver):
-        raise OptionError(
-            f"master_solver = {spec!r} is not a solver; pass one of formulations.solvers, its name, "
-            "or a function of the master program"
-        )
-    if not suits(solver, kind.form):
-        known = ", ".join(compatible_solvers(kind.form))
-        raise OptionError(
-            f"master_solver {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}"
-        )
+        raise OptionError(f"{option} = {spec!r} is not a solver; pass one of formulations.solvers or its name")
+    if not suits(solver, form):
+        known = ", ".join(compatible_solvers(form))
+        raise OptionError(f"{option} {solver.spec!r} cannot {task}; use 'auto' or one of {known}")
     return solver

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar, Self, overload
 
@@ -371,15 +372,16 @@ class Ranker(BaseEstimator):
             )
         attributes = self._attributes_of(X, attributes, constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
-        documents = documents_of(queries)
-        shown = self._deployment(queries, admissible).orders(self._scores(queries.features))
-        ranked = {
-            query: documents[start:stop][order[: None if k is None else int(k)]]
-            for query, start, stop, order in zip(
-                queries.query_ids, queries.offsets[:-1], queries.offsets[1:], shown, strict=True
-            )
-        }
+        length = None if k is None else int(k)
+        shown = zip(queries.query_ids, self._ranked(queries, admissible), strict=True)
+        ranked = {query: documents[:length] for query, documents in shown}
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
+
+    def _ranked(self, queries: Queries, constraints: Any) -> Iterable[NDArray[Any]]:
+        """The documents that `rank` returns of each query."""
+        documents, bounds = documents_of(queries), pairwise(queries.offsets.tolist())
+        orders = self._deployment(queries, constraints).orders(self._scores(queries.features))
+        return (documents[low:high][order] for (low, high), order in zip(bounds, orders, strict=True))
 
     def _scores(self, features: Any) -> Floats:
         """The scores (N,) of documents with these features (N, d), as `read_features` gives them."""

@@ -13,8 +13,8 @@ from formulations.arrays import check_type
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
-from formulations.solvers import compatible_solvers, get_solver
-from formulations.solvers.solver import Solver, suits
+from formulations.solvers import get_solver
+from formulations.solvers.solver import Solver
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import get_bound, get_feature_map
@@ -26,6 +26,7 @@ from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import MeasureMix, parse
+from rankopt.optimize.minimize import as_solver
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.run import cures_at_start
@@ -325,36 +326,17 @@ class LargeMarginRanker(OptimizedRanker):
         return ("zeros" if self._bound().convex else "ridge") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
-        solver = (
-            get_solver("exact")
-            if isinstance(self.argmax_solver, str) and self.argmax_solver == "auto"
-            else self._solver()
-        )
+        auto, solver = isinstance(self.argmax_solver, str) and self.argmax_solver == "auto", get_solver("exact")
         for _, part in RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts:
             inner = part.feature_map is PositionalOracle and isinstance(part.measure, PositionalMeasure)
             form = RankTwoAssignment if inner else RelevanceRanking
-            if not suits(solver, form):
-                raise OptionError(
-                    f"argmax_solver {solver.spec!r} cannot rank; use one of {', '.join(compatible_solvers(form))}"
-                )
+            solver = as_solver("argmax_solver", solver if auto else self.argmax_solver, form, "rank")
         return solver
 
     def _argmax_under_constraints(self) -> Solver | str:
         if isinstance(self.argmax_solver, str) and self.argmax_solver in ("exact", "auto"):
             return "auto"
-        solver = self._solver()
-        if not suits(solver, ConstrainedRanking):
-            known = ", ".join(["auto", *compatible_solvers(ConstrainedRanking)])
-            raise OptionError(f"argmax_solver {solver.spec!r} cannot rank under constraints; use one of {known}")
-        return solver
-
-    def _solver(self) -> Solver:
-        solver = get_solver(self.argmax_solver) if isinstance(self.argmax_solver, str) else self.argmax_solver
-        if not isinstance(solver, Solver):
-            raise OptionError(
-                f"argmax_solver = {self.argmax_solver!r} is not a solver; pass one of formulations.solvers or its name"
-            )
-        return solver
+        return as_solver("argmax_solver", self.argmax_solver, ConstrainedRanking, "rank under constraints")
 
 
 PAPERS: dict[str, dict[str, str]] = {

@@ -30,7 +30,7 @@ from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import document_id, read_pair
 from rankopt.rankers.missing import check_missing_learned, with_indicators
 from rankopt.rankers.typing import AnyMeasure, AnyRows, CoefBounds, Document, Missing, Normalize
-from rankopt.scorers.linear import linear_scores
+from rankopt.scorers.linear import linear_scores, slot_scores
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -73,9 +73,9 @@ class LinearRanker(Ranker):
         return Linear(self.coef_, self.missing_features_, self.missing_means_)
 
     def _scores(self, features: Any) -> Floats:
-        scores = linear_scores(features, self.coef_)
+        scores = slot_scores(features, self.coef_)
         if not np.isfinite(scores).all():
-            row = int(np.flatnonzero(~np.isfinite(scores))[0])
+            row = int(np.argwhere(~np.isfinite(scores))[0, 0])
             raise DataError(
                 f"The score of row {row} leaves double precision; its features are too large: rescale them."
             )

@@ -8,10 +8,10 @@ what the pair is worth, and W₀ is (d,).
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,11 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import InfeasibleError
 from formulations.problems.assignment import Assignment
 from formulations.problems.problem import Problem
-from formulations.solvers import compatible_solvers, get_solver
-from formulations.solvers.solver import Solver, suits
+from formulations.solvers.solver import Solver
 from rankopt.constraints.admissible import ADD_ATTRIBUTES, Admissible, sets_of_queries
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
-from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
+from rankopt.data.typing import Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import get_bound
@@ -36,10 +35,11 @@ from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.oracle_problem import ProblemOracle
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots, constrained_slots, pair_argmax
 from rankopt.optimize.least_squares import least_squares
+from rankopt.optimize.minimize import as_solver
 from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, tie_order
-from rankopt.rankers.inputs import documents_of, read_queries, read_rows
+from rankopt.rankers.inputs import documents_of
 from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.path import LOSS_FACTORS
@@ -115,16 +115,8 @@ def pair_benefit(queries: Queries | Arrangement) -> Floats:
 
 def matching_solver(argmax: Any, form: type[Problem] = Assignment) -> Solver | str:
     """The solver of the matchings, problems of this form; OptionError for one that cannot match."""
-    if isinstance(argmax, str) and argmax == "auto":
-        return "auto"
-    solver = get_solver(argmax) if isinstance(argmax, str) else argmax
-    if not isinstance(solver, Solver) or not suits(solver, form):
-        what = "assignment problems" if form is Assignment else f"problems of the form {form.__name__}"
-        raise OptionError(
-            f"argmax_solver = {argmax!r} cannot solve {what}; use 'auto' or one of "
-            f"{', '.join(compatible_solvers(form))}"
-        )
-    return solver
+    auto = isinstance(argmax, str) and argmax == "auto"
+    return "auto" if auto else as_solver("argmax_solver", argmax, form, "match")
 
 
 class MatchingRanker(OptimizedRanker):
@@ -141,6 +133,8 @@ class MatchingRanker(OptimizedRanker):
     vector. The attributes `left` and `right` name its members; pairs without a row are forbidden. y is what the pair is
     worth; a pair of y = 0 is wrong and costs the mean of the others. Members may stay without a pair.
 
+    `predict` returns the scores (N, k) of documents for slots, or (P,) of pairs. `rank` returns the document in each
+    slot, -1 in an empty one (None if documents have ids), or the pairs of the matching, the highest score first.
     `score` is the mean fraction of the best benefit that the matchings by score earn, over the queries in which a
     document has a slot, or a pair is worth something.
 
@@ -347,11 +341,6 @@ class MatchingRanker(OptimizedRanker):
 
         return reached
 
-    def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """The scores (N, k) of the documents for the slots, or (P,) of the pairs, in the caller's order of rows."""
-        check_is_fitted(self, "coef_")
-        return slot_scores(read_rows(self, X, qid=qid, group=group), self.coef_)
-
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         found = self._reached(queries, constraints)(self._matchings(queries, self.coef_, constraints))
         counted = ~np.isnan(found)
@@ -362,61 +351,17 @@ class MatchingRanker(OptimizedRanker):
     def _evaluation(self, queries: Queries, constraints: Any, *_: Any) -> Any:
         raise OptionError("evaluate is not supported because slots are matched, not ranked; use score")
 
-    @overload
-    def rank(
-        self,
-        X: PlainRows,
-        qid: None = None,
-        k: int | None = None,
-        *,
-        group: None = None,
-        attributes: Attributes | None = None,
-        constraints: Admissible | None = None,
-    ) -> NDArray[Any]: ...
-
-    @overload
-    def rank(
-        self,
-        X: AnyRows,
-        qid: Ids | None = None,
-        k: int | None = None,
-        *,
-        group: Sizes | None = None,
-        attributes: Attributes | None = None,
-        constraints: Admissible | None = None,
-    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]: ...
-
-    def rank(
-        self,
-        X: AnyRows,
-        qid: Ids | None = None,
-        k: int | None = None,
-        *,
-        group: Sizes | None = None,
-        attributes: Attributes | None = None,
-        constraints: Admissible | None = None,
-    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
-        """Return the document in each slot (of the first k) of each query: the matching with the largest score.
-
-        Documents and queries are named as in `LinearRanker.rank`. An empty slot is -1, or None if documents have ids.
-        Of pairs, those of the matching are returned, the k of highest score, the highest first.
-        """
-        check_is_fitted(self, "coef_")
-        check("k", k, (COUNT, None))
-        attributes = self._attributes_of(X, attributes, constraints)
-        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+    def _ranked(self, queries: Queries, constraints: Any) -> Iterator[NDArray[Any]]:
+        documents, scores = documents_of(queries), slot_scores(queries.features, self.coef_)
+        matchings = self._matchings(queries, self.coef_, constraints)
         nothing = np.array([EMPTY if queries.document_ids is None else None])
-        documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()
-        matchings, scores = self._matchings(queries, self.coef_, constraints), slot_scores(queries.features, self.coef_)
-        for query, (low, high) in zip(queries.query_ids, pairwise(queries.offsets.tolist()), strict=True):
+        for low, high in pairwise(queries.offsets.tolist()):
             own, matched = np.append(documents[low:high], nothing), matchings[low:high]
             if self.pairs is None:
-                chosen = np.where(matched.any(axis=0), matched.argmax(axis=0), EMPTY)  # EMPTY, -1, is nothing
+                yield own[np.where(matched.any(axis=0), matched.argmax(axis=0), -1)]
             else:
                 chosen = np.flatnonzero(matched)
-                chosen = chosen[np.argsort(-scores[low:high][chosen], kind="stable")]
-            ranked[query] = own[chosen][: None if k is None else int(k)]
-        return ranked if len(ranked) > 1 else next(iter(ranked.values()))
+                yield own[chosen[np.argsort(-scores[low:high][chosen], kind="stable")]]
 
     def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1, or a pair above another: the

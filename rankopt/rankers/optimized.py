@@ -22,12 +22,12 @@ from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.fitting import warn_interrupted
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
-from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
+from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.concave_convex import Clock, Training, train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.minimize import as_master
@@ -40,6 +40,7 @@ from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import (
+    check_saved_run,
     in_range,
     store_outcome,
     training_run,
@@ -291,12 +292,7 @@ class OptimizedRanker(LinearRanker):
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        check_saved(self, Step, ())
-        steps = getattr(self, "n_iter_", None)
-        if type(steps) is not int or steps != len(self.history_):
-            raise ModelError("n_iter_ does not count the steps of history_.")
-        if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
-            raise ModelError("w0_ is missing or has another shape than coef_.")
+        check_saved_run(self, Step, ())
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -18,12 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.errors import InvalidProblemError
 from rankopt.engines import ended
-from rankopt.errors import DataError, MasterProblemError, NoProgressWarning, WorseThanInitWarning
+from rankopt.errors import DataError, MasterProblemError, ModelError, NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.margin import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.annealing import Annealed
-from rankopt.optimize.certificate import Certificate, Stop
+from rankopt.optimize.certificate import Certificate, Stop, check_saved
 from rankopt.optimize.concave_convex import Clock, Judge, Method, Training
 from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.optimize.objective import Objective
@@ -106,6 +106,15 @@ def store_score(estimator: Any, judged: float | None) -> None:
     vars(estimator).pop("best_score_", None)
     if judged is not None:
         estimator.best_score_ = judged
+
+
+def check_saved_run(ranker: Any, row: type[Any], layout: tuple[str, ...]) -> None:
+    """Raise ModelError unless a loaded ranker has what `store_outcome` stores, and a w₀ (see `check_saved`)."""
+    check_saved(ranker, row, layout)
+    if getattr(ranker, "n_iter_", None) != len(ranker.history_):
+        raise ModelError("n_iter_ does not count the steps of history_.")
+    if np.shape(getattr(ranker, "w0_", 0.0)) != ranker._coef_shape():
+        raise ModelError("w0_ is missing or has another shape than coef_.")
 
 
 CURES = {

@@ -16,7 +16,7 @@ from formulations.compiled import is_small
 from rankopt.data.canonical_order import canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
-from rankopt.errors import DataError, ModelError, NoProgressWarning, OptionError
+from rankopt.errors import DataError, NoProgressWarning, OptionError
 from rankopt.fitting import warn_interrupted
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.smooth import SmoothedRegret, positional
@@ -28,14 +28,21 @@ from rankopt.optimize.annealing import (
     anneal,
     stored_run,
 )
-from rankopt.optimize.certificate import SMOOTHED, Certificate, History, Stop, check_saved
+from rankopt.optimize.certificate import SMOOTHED, Certificate, History, Stop
 from rankopt.optimize.objective import SmoothObjective, deviation, deviations
 from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import in_range, store_outcome, training_run, warn_below_start, warn_best_at_start
+from rankopt.rankers.run import (
+    check_saved_run,
+    in_range,
+    store_outcome,
+    training_run,
+    warn_below_start,
+    warn_best_at_start,
+)
 from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
 from rankopt.rankers.typing import (
     AnyCheckpoint,
@@ -279,12 +286,7 @@ class SmoothRanker(LinearRanker):
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        check_saved(self, AnnealingStep, SMOOTHED)
-        steps = getattr(self, "n_iter_", None)
-        if type(steps) is not int or steps != len(self.history_):
-            raise ModelError("n_iter_ does not count the steps of history_.")
-        if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
-            raise ModelError("w0_ is missing or has another shape than coef_.")
+        check_saved_run(self, AnnealingStep, SMOOTHED)
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -344,7 +344,7 @@ def test_a_saved_ranker_keeps_its_constraints(data, tmp_path):
         ({"bound": "convex", "target_ranking": "first"}, "own", OptionError, "must be 'average'"),
         ({"constraints": QUOTA, "argmax_solver": "scipy"}, "own", OptionError, "Use one of auto, .*highs"),
         ({"argmax_solver": "active_set"}, "own", OptionError,
-         "'active_set' cannot rank under constraints; use one of auto"),
+         "'active_set' cannot rank under constraints; use 'auto' or one of"),
     ],
 )  # fmt: skip
 def test_fit_says_what_is_wrong_with_constraints_and_attributes(options, given, error, says, data):

@@ -194,7 +194,7 @@ def test_warm_starts_and_chosen_weights(made):
         ),
         ({"position_weight": [1.0, 0.0, 1.0]}, OptionError, "positive"),
         ({"bound": "loose"}, OptionError, "bound 'loose' is unknown; known are"),
-        ({"argmax_solver": "active_set"}, OptionError, "cannot solve assignment problems; use 'auto' or one of"),
+        ({"argmax_solver": "active_set"}, OptionError, "cannot match; use 'auto' or one of"),
         ({"w0": np.zeros(4)}, OptionError, "3 × 4"),
         ({"w0": "ones"}, OptionError, "w0 = 'ones' is unknown"),
     ],
