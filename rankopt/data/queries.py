@@ -39,20 +39,22 @@ from rankopt.errors import DataError
 
 
 def first_wrong_value(
-    features: Features | None, relevance: Floats | None, names: Sequence[str] | None
+    features: Features | None, relevance: Floats | None, names: Sequence[str] | None, has_gains: bool = False
 ) -> tuple[int, str] | None:
     """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
-    known to have no infinite value."""
+    known to have no infinite value. has_gains: relevance may be negative."""
     infinite = None if features is None else wrong_feature(features, names, np.isinf)
     if infinite is not None:
         row, text = infinite
         return row, f"{text}. Rankings need finite features: impute it, or leave the document out."
     if relevance is None:
         return None
-    wrong = ~((relevance >= 0) & (relevance < np.inf))
+    wrong = ~(np.isfinite(relevance) & ((relevance >= 0) | has_gains))
     if not wrong.any():
         return None
     row = int(np.flatnonzero(wrong)[0])
+    if has_gains:
+        return row, f"the gain is {relevance[row]:g}. Gains are finite."
     cure = (
         "read the data with unjudged=0 or unjudged='drop', as in Queries.from_arrays(X, y, qid=qid, unjudged=0)"
         if relevance[row] < 0
@@ -136,7 +138,7 @@ class Queries(CompactReprMixin):
     """Immutable m queries with N documents of d features, a row each, in the order in which they were passed.
 
     * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR; NaN is a missing value
-    * `relevance` (N,) float64 grades >= 0, or None
+    * `relevance` (N,) float64 grades >= 0, or None; with `has_gains` estimates of relevance, which may be negative
     * `document_ids`: N hashables, or None
     * `attributes`: name -> (N,) array, one value per document (site, author, genre, group)
     * `feature_names`: d strings, or None
@@ -167,6 +169,7 @@ class Queries(CompactReprMixin):
     feature_names: tuple[str, ...] | None = None
     input_order: Ints = field(default_factory=lambda: np.arange(0))
     rows: Ints = field(default_factory=lambda: np.arange(0))
+    has_gains: bool = False
     lazy: InitVar[bool] = False
     _unread: bool = field(default=False, init=False, repr=False)
     is_grouped: bool = field(default=True, init=False, repr=False)
@@ -384,6 +387,7 @@ class Queries(CompactReprMixin):
             attributes={name: values[rows] for name, values in self.attributes.items()},
             feature_names=self.feature_names,
             input_order=self.input_order[rows],
+            has_gains=self.has_gains,
         )
 
     def replace(self, **changes: Any) -> "Queries":
@@ -392,6 +396,12 @@ class Queries(CompactReprMixin):
         made = replace(self, **changes, lazy=unchanged)
         object.__setattr__(made, "_unread", unchanged and self._unread)
         return made
+
+    def with_gains(self, gains: Values) -> "Queries":
+        """The same queries with gains (N,) of any sign in place of grades, such as estimates from clicks.
+
+        Rankers train on them by a measure that is linear in the gains, DCG@k or P@k."""
+        return self.replace(relevance=column(gains, self.n_documents, "gains", np.float64), has_gains=True)
 
     def to_frame(self) -> Any:
         """The pandas DataFrame that `read_table` reads back: columns qid, relevance and docid where known, the features
@@ -416,7 +426,7 @@ class Queries(CompactReprMixin):
         return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
 
     def _check_values(self, features: Features | None) -> None:
-        wrong = first_wrong_value(features, self.relevance, self.feature_names)
+        wrong = first_wrong_value(features, self.relevance, self.feature_names, self.has_gains)
         if wrong is not None:
             raise self._error(*wrong)
 
@@ -452,6 +462,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         attributes={k: np.concatenate([part.attributes[k] for part in parts]) for k in parts[0].attributes},
         feature_names=next((part.feature_names for part in parts if part.feature_names is not None), None),
         rows=np.concatenate([part.rows + shift for part, shift in zip(parts, shifts, strict=False)]),
+        has_gains=parts[0].has_gains,
     )
 
 
@@ -466,8 +477,8 @@ def _check_alike(parts: list[Queries]) -> None:
         names = names if part.feature_names is None else names or part.feature_names
         if part.feature_names not in (None, names):
             raise DataError(f"Part {p} names its features differently; use the same names in the same order.")
-        if (part.relevance is None) != (first.relevance is None):
-            raise DataError(f"Part {p} and part 0 differ in having grades; grade both or neither.")
+        if (part.relevance is None, part.has_gains) != (first.relevance is None, first.has_gains):
+            raise DataError(f"Part {p} and part 0 differ in having grades, or gains; give all parts the same.")
         if set(part.attributes) != set(first.attributes):
             raise DataError(
                 f"Part {p} has the attributes {sorted(part.attributes)} but part 0 has {sorted(first.attributes)}; "
