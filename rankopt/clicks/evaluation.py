@@ -80,7 +80,8 @@ def evaluate_policy(
     known = rho > 0
     least = 0.0 if estimator in ("ips", "dr") else float(np.quantile(rho[known], clip))
     inverse = np.divide(1.0, np.maximum(rho, least), out=np.zeros_like(rho), where=known)
-    sessions, value = log.sessions.astype(np.float64), np.bincount(query, weight * estimated.relevance, m)
+    sessions = log.sessions.astype(np.float64)
+    value = np.bincount(query, weight * np.asarray(estimated.relevance), m)
     all_weight = np.bincount(query, weight, m)
     share = np.ones(m)
     if estimator == "snips":
@@ -94,7 +95,7 @@ def evaluate_policy(
     of_impression = (weight * inverse)[log.rows]
     squares = float(log.shown @ of_impression**2)
     size = float(log.shown @ of_impression) ** 2 / squares if squares > 0 else 0.0
-    without = float(sessions @ np.bincount(query, weight * ~known, m) / max(sessions @ all_weight, 1e-300))
+    without = float(sessions @ np.bincount(query, weight * ~known, m)) / max(float(sessions @ all_weight), 1e-300)
     return PolicyEvaluation(repr(parsed), estimator, mean, low, high, each, size, without)
 
 

@@ -100,7 +100,8 @@ class ClickLog(CompactReprMixin):
         position. Raises DataError for another position or click, and where a session has a document or a position
         twice.
         """
-        n = len(list(query)) if not hasattr(query, "__len__") else len(query)
+        places: Any = position
+        n = np.size(places)
         queries, ids = codes_of_ids(query, n)
         documents, names_of = codes_of_ids(document, n)
         at, clicks = (
@@ -181,10 +182,9 @@ class ClickLog(CompactReprMixin):
         text = next((name for name in chosen if found[name].dtype.kind not in "biuf"), None)
         if text is not None:
             raise DataError(f"column {text!r} of the log has no numbers; name the features: features=[...]")
-        made = cls.from_arrays(
-            np.column_stack([np.asarray(found[name], dtype=np.float64) for name in chosen]),
-            **{role: None if name is None else found[name] for role, name in roles.items()},
-        )
+        parts: dict[str, Any] = {role: None if name is None else found[name] for role, name in roles.items()}
+        table = np.column_stack([np.asarray(found[name], dtype=np.float64) for name in chosen])
+        made = cls.from_arrays(table, **parts)
         return replace(made, queries=made.queries.replace(feature_names=tuple(chosen)))
 
     @classmethod
@@ -262,7 +262,7 @@ class ClickLog(CompactReprMixin):
         """
         check("estimator", estimator, ESTIMATORS)
         check("clip", clip, (Interval(0, 1),))
-        check_type("propensities", propensities, PositionBias, error=OptionError, cure="PositionBias has them.")
+        check_type("propensities", propensities, PositionBias, error=OptionError, cure="Pass a PositionBias.")
         rho, seen = self.exposure(propensities), self.exposure(propensities, policy=False)
         clicks = self.by_row(self.clicked - self.shown * propensities.trust_at(self.positions))
         known = rho > 0
@@ -276,9 +276,10 @@ class ClickLog(CompactReprMixin):
             weight = np.divide(1.0, np.maximum(rho, least), out=np.zeros_like(rho), where=known)
             b = clicks * weight
             if estimator == "snips":
-                query, m = self.queries.query_of(np.arange(rho.size)), len(self.queries)
-                total = np.bincount(query[known], (seen * weight)[known], m)
-                mean = np.divide(total, np.bincount(query[known], minlength=m), out=np.ones(m), where=total > 0)
+                query, count = self.queries.query_of(np.arange(rho.size)), len(self.queries)
+                total = np.bincount(query[known], (seen * weight)[known], count)
+                shown = np.bincount(query[known], minlength=count)
+                mean = np.divide(total, shown, out=np.ones(count), where=total > 0)
                 b = b / mean[query]
         return self.queries.with_gains(b)
 

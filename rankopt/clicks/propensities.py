@@ -10,24 +10,36 @@ its snippet and not of its relevance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats, Ints, check_type, generator
+from formulations.arrays import Floats, Ints, generator
 from formulations.display import CompactReprMixin, axes_for
 from rankopt.errors import DataError, OptionError
 from rankopt.options import COUNT, NOT_NEGATIVE, as_numbers, check
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from rankopt.clicks.log import ClickLog
-
 ROUNDS, ENOUGH = 200, 1e-10
+
+
+class ClickCounts(Protocol):
+    """What is estimated from, of a `ClickLog`."""
+
+    @property
+    def queries(self) -> Any: ...
+    @property
+    def rows(self) -> Ints: ...
+    @property
+    def positions(self) -> Ints: ...
+    @property
+    def shown(self) -> Ints: ...
+    @property
+    def clicked(self) -> Ints: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,10 +75,10 @@ class PositionBias(CompactReprMixin):
         """e_p = 1 / p^η, the usual assumption of simulations."""
         check("eta", eta, (NOT_NEGATIVE,))
         check("positions", positions, (COUNT,))
-        return cls(np.arange(1, int(positions) + 1) ** -float(eta), method=f"1 / p^{eta:g}")
+        return cls(np.arange(1.0, int(positions) + 1) ** -float(eta), method=f"1 / p^{eta:g}")
 
     @classmethod
-    def from_swaps(cls, log: ClickLog, *, resamples: int = 200, random_state: Any = 0) -> Self:
+    def from_swaps(cls, log: ClickCounts, *, resamples: int = 200, random_state: Any = 0) -> Self:
         """From documents that were shown at several positions, as random swaps or several rankers do.
 
         Relevance cancels: of the clicks C_j on document j, a share n_jp e_p / Σ_p' n_jp' e_p' is expected at position
@@ -83,11 +95,12 @@ class PositionBias(CompactReprMixin):
         def fit(times: Floats) -> Floats:
             return _conditional(counts, times)
 
-        return cls(*_with_intervals(fit, counts, resamples, random_state), method="swaps")
+        e, low, high = _with_intervals(fit, counts, resamples, random_state)
+        return cls(e, low=low, high=high, method="swaps")
 
     @classmethod
     def from_em(
-        cls, log: ClickLog, *, model: Any = None, rounds: int = 50, resamples: int = 20, random_state: Any = 0
+        cls, log: ClickCounts, *, model: Any = None, rounds: int = 50, resamples: int = 20, random_state: Any = 0
     ) -> Self:
         """By expectation maximization with a model of relevance, where few documents change position.
 
@@ -110,7 +123,8 @@ class PositionBias(CompactReprMixin):
             start.append(e)
             return e
 
-        return cls(*_with_intervals(fit, counts, resamples, random_state), method="em")
+        e, low, high = _with_intervals(fit, counts, resamples, random_state)
+        return cls(e, low=low, high=high, method="em")
 
     def __len__(self) -> int:
         """The number of positions."""
@@ -163,10 +177,9 @@ class _Counts:
     queries: int
 
     @classmethod
-    def of(cls, log: Any) -> _Counts:
-        from rankopt.clicks.log import ClickLog
-
-        check_type("log", log, ClickLog, error=OptionError, cure="Pass a ClickLog.")
+    def of(cls, log: ClickCounts) -> _Counts:
+        if not all(hasattr(log, name) for name in ("queries", "rows", "positions", "shown", "clicked")):
+            raise OptionError(f"log cannot be a {type(log).__name__}; pass a ClickLog.")
         if not log.clicked.any():
             raise DataError("the log has no clicks, so propensities cannot be estimated.")
         query = log.queries.query_of(np.arange(log.queries.n_documents))
@@ -183,21 +196,19 @@ class _Counts:
         return csr_array((values, (self.rows, self.positions)), shape=self.size)
 
 
-def _with_intervals(fit: Any, counts: _Counts, resamples: int, random_state: Any) -> Sequence[Floats]:
-    """(propensities, trust, low, high) of an estimator of e by the weights of queries."""
+def _with_intervals(
+    fit: Callable[[Floats], Floats], counts: _Counts, resamples: int, random_state: Any
+) -> tuple[Floats, Floats, Floats]:
+    """(propensities, low, high) of an estimator of e by the weights of queries."""
     check("resamples", resamples, (0, COUNT))
-    random = generator("random_state", random_state)
-    e = fit(np.ones(counts.queries))
-    draws = []
-    for _ in range(int(resamples)):
-        times = np.bincount(random.integers(0, counts.queries, counts.queries), minlength=counts.queries)
-        draws.append(fit(times.astype(np.float64)))
-    if not draws:
-        return e, np.zeros(e.size), np.full(e.size, np.nan), np.full(e.size, np.nan)
+    random, m = generator("random_state", random_state), counts.queries
+    e = fit(np.ones(m))
+    draws = [fit(np.bincount(random.integers(0, m, m), minlength=m).astype(np.float64)) for _ in range(int(resamples))]
     low, high = np.full((2, e.size), np.nan)
     known = ~np.isnan(e)
-    low[known], high[known] = np.nanquantile(np.array(draws)[:, known], [0.025, 0.975], axis=0)
-    return e, np.zeros(e.size), low, high
+    if draws:
+        low[known], high[known] = np.nanquantile(np.array(draws)[:, known], [0.025, 0.975], axis=0)
+    return e, low, high
 
 
 def _conditional(counts: _Counts, times: Floats) -> Floats:

@@ -89,7 +89,7 @@ class Cascade:
         check("stop", self.stop, (SHARE,))
         wanted = random.random(relevance.shape) < relevance
         ends = wanted & (random.random(relevance.shape) < self.stop)
-        before = np.cumsum(ends, axis=1) - ends
+        before: Ints = np.cumsum(ends, axis=1) - ends
         return np.asarray(wanted & (before == 0))
 
 
@@ -158,8 +158,8 @@ def simulate_clicks(
         placements[own, :width] = shares.reshape(shown.shape)
         at, place = np.nonzero(shown)
         found.append((own[at], place + 1, shown[at, place], clicked[at, place]))
-    records = [np.concatenate(part) for part in zip(*found, strict=True)]
-    return ClickLog(queries, *records, times, placements)
+    rows, at, shown, clicked = (np.concatenate(part) for part in zip(*found, strict=True))
+    return ClickLog(queries, rows, at, shown, clicked, times, placements)
 
 
 def _scores(ranker: Any, queries: Queries) -> Floats:
@@ -173,10 +173,11 @@ def _scores(ranker: Any, queries: Queries) -> Floats:
 def _by_content(queries: Queries, rows: Ints) -> Ints:
     """An order of rows that does not depend on theirs: by document id, else by features and grade."""
     if queries.document_ids is not None:
-        return np.array(sorted(range(rows.size), key=lambda i: str(queries.document_ids[rows[i]])), dtype=np.int64)
+        names = [str(queries.document_ids[row]) for row in rows]
+        return np.array(sorted(range(rows.size), key=names.__getitem__), dtype=np.int64)
     features = queries.features[rows]
     table = np.asarray(features if isinstance(features, np.ndarray) else features.toarray())
-    return np.lexsort((queries.relevance[rows], *table.T[::-1]))
+    return np.lexsort((np.asarray(queries.relevance)[rows], *table.T[::-1]))
 
 
 def _lists(scores: Floats, count: int, width: int, temperature: float, random: np.random.Generator) -> Ints:

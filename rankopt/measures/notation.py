@@ -523,12 +523,14 @@ def linear_in_gains(measure: Any) -> Measure:
     """
     from rankopt.measures.dcg import Custom
 
-    parsed, discount = parse(measure), None
-    if isinstance(parsed, Measure) and parsed.name in ("DCG", "Custom") and parsed.stated_gain in (None, "linear"):
-        return parsed(gain="linear")
-    if isinstance(parsed, Measure) and parsed.name == "P" and parsed.cutoff is not None and parsed.rel is None:
+    parsed: Any = parse(measure)
+    name, discount = getattr(parsed, "name", None), None
+    if name in ("DCG", "Custom") and parsed.stated_gain in (None, "linear"):
+        made: Measure = parsed(gain="linear")
+        return made
+    if name == "P" and parsed.cutoff is not None and parsed.rel is None:
         discount = [1 / parsed.cutoff] * parsed.cutoff
-    elif isinstance(parsed, Measure) and parsed.name == "WTA" and parsed.rel is None:
+    elif name == "WTA" and parsed.rel is None:
         discount = [1.0]
     if discount is None:
         raise MeasureError(
