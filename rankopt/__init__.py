@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 FOLDERS = (
     "data", "scorers", "measures", "losses", "evaluation", "clicks", "ratings", "constraints", "sweeps", "risk",
-    "engines", "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "decisions", "torch",
-    "experiments", "report", "experimental", "commands",
+    "engines", "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "decisions",
+    "torch", "experiments", "report", "experimental", "commands",
 )  # fmt: skip
 """The subpackages in import order: each imports only earlier ones, `errors` and `fitting`."""
 
