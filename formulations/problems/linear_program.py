@@ -72,17 +72,6 @@ def implied_limits(
     return lower, upper
 
 
-def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:
-    """(n,) at least |x[j]| of every feasible x, by `implied_limits`.
-
-    >>> none = np.full(2, np.inf)
-    >>> implied_reach(csr_array([[1.0, 2.0]]), np.array([-np.inf]), np.array([4.0]), np.zeros(2), none).round(6)
-    array([4., 2.])
-    """
-    lowest, highest = implied_limits(matrix, row_lower, row_upper, lower, upper)
-    return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
-
-
 def finite_matrix(name: str, matrix: Any) -> csr_array:
     """A read-only copy of a sparse matrix in double precision, duplicates summed; errors as `finite`."""
     check_no_mask(name, matrix)
@@ -437,11 +426,13 @@ class LinearProgram(Problem):
 
     def bounds_float64(self, costs: Floats, y: Floats) -> Floats:
         """(m,) `bound` of each row of objectives (m, n) and of duals (m, rows), in plain double precision and without
-        repair: infinite where a reduced cost presses on a limit that does not exist."""
+        repair: infinite where a reduced cost presses on a limit that neither exists nor follows from rows."""
         sign = -1.0 if self.is_maximization else 1.0
+        own = np.stack([self.lower, self.upper])
+        lower, upper = own if np.isfinite(own).all() else np.where(np.isinf(own), self._implied, own)
         reduced = sign * costs - (self._columns @ y.T).T
         total = np.zeros(len(costs))
-        for duals, low, high in ((y, self.row_lower, self.row_upper), (reduced, self.lower, self.upper)):
+        for duals, low, high in ((y, self.row_lower, self.row_upper), (reduced, lower, upper)):
             limit = np.where(duals > 0.0, low, high)
             total += np.where(duals == 0.0, 0.0, duals * np.where(duals == 0.0, 0.0, limit)).sum(axis=1)
         return sign * total

@@ -284,10 +284,10 @@ SHORTEN = ". Or shorten its ranking: on_infeasible='truncate'"
 
 
 def sets_of_queries(
-    admissible: Admissible, queries: Queries | Arrangement, build: Callable[[Admissible, int], Set]
+    admissible: Admissible, queries: Queries | Arrangement, build: Callable[[Admissible, int], Set], soft: bool = True
 ) -> tuple[Set, ...]:
-    """build(admissible, q) of every query q. Raises DataError for infeasible ones: the conflict of the first, cures,
-    and how many others there are."""
+    """build(admissible, q) of every query q. Raises DataError for infeasible ones: the conflict of the first, cures
+    (soft constraints only if supported), and how many others there are."""
     sets, failed = list[Set](), dict[int, InfeasibleError]()
     for q in range(len(queries.query_ids)):
         try:
@@ -299,7 +299,7 @@ def sets_of_queries(
     if not failed:
         return tuple(sets)
     first, *others = failed
-    cures = _absent_values(admissible, queries.attributes) + _cures(admissible, failed[first], build, first)
+    cures = _absent_values(admissible, queries.attributes) + _cures(admissible, failed[first], build, first, soft)
     if others:
         few = ", ".join(repr(queries.query_ids[q]) for q in others[:3]) + (", ..." if len(others) > 3 else "")
         least = "At least " if len(failed) == COUNTED else ""
@@ -317,7 +317,9 @@ def _absent_values(admissible: Admissible, attributes: Mapping[str, NDArray[Any]
     return ""
 
 
-def _cures(admissible: Admissible, error: InfeasibleError, build: Callable[[Admissible, int], object], q: int) -> str:
+def _cures(
+    admissible: Admissible, error: InfeasibleError, build: Callable[[Admissible, int], object], q: int, soft: bool
+) -> str:
     """What to do for the infeasible query q: shorten the ranking if that helps, or make a constraint soft."""
     cures = ""
     if admissible.on_infeasible == "error":
@@ -327,6 +329,7 @@ def _cures(admissible: Admissible, error: InfeasibleError, build: Callable[[Admi
     else:
         cures = ". No shorter ranking helps either (on_infeasible='truncate')"
     names = [name for name in map(label, admissible.specs) if f" {name} (" in str(error) or f" {name}[" in str(error)]
+    names = names if soft else []
     return cures + (f". Or make it soft: .penalized({names[0]!r}, penalty=...)" if names else "")
 
 

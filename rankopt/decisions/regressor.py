@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from formulations.arrays import Floats, check_no_mask
 from formulations.problems.cvxpy_problem import is_model
 from formulations.problems.problem import Problem
-from rankopt.engines import ended, get_engine
+from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.fitting import atomic, warn_interrupted
 from rankopt.losses import get_bound
@@ -26,14 +25,13 @@ from rankopt.losses.margin import Convex, MarginLoss
 from rankopt.losses.oracle_problem import Decisions, ProblemOracle, feasible_set, variables_of
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import CLAIMED, Certificate, History, Step, Stop, check_saved
-from rankopt.optimize.concave_convex import Clock, Judge, Training
+from rankopt.optimize.concave_convex import Judge, Training
 from rankopt.optimize.minimize import objective_of
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.path import follow
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers.path import Path
-from rankopt.rankers.run import CURES, NOTHING, shown
+from rankopt.rankers.run import NOTHING, follow_path, store_outcome, warn_of_gap
 from rankopt.rankers.typing import AnyEngine, AnyMethod, AnySolver, Callbacks
 from rankopt.scorers.linear import Linear, Slots
 
@@ -130,7 +128,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     -----
     Fitted: `coef_` (n, d) and `intercept_` (n,), or (d,) and a number with `shared_weights_`; `certificate_` (global
     where the loss is convex, else stationary), `history_`, `n_iter_`, `lam_`; with eval_set `best_score_`. The bound of
-    an integer program is the one that the solver's finished search reports.
+    an integer program is the one that the solver's finished search reports, but for small knapsacks.
     """
 
     _rules: ClassVar[Rules] = {
@@ -215,7 +213,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         if self.loss == "squared":
             return self._keep(*self._ridge(data, judge))
         objective = self._objective(data)
-        return self._keep(self._trained(objective, (objective.lam,), judge)[0], objective.lam)
+        (outcome,) = follow_path(self, objective, get_method(self.method), (objective.lam,), judge)
+        return self._keep(outcome, objective.lam)
 
     def path(
         self, X: Any, costs: Any = None, *, lams: Iterable[float], decisions: Any = None, sample_weight: Any = None,
@@ -231,7 +230,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             raise OptionError(f"lams must be positive numbers, and loss not 'squared'; got {values} and {self.loss!r}")
         first = clone(self).set_params(lam=values[0])
         objective = first._objective(first._read(X, costs, decisions, sample_weight))
-        found = first._trained(objective, values, first._judge(eval_set))
+        found = [*follow_path(first, objective, get_method(self.method), values, first._judge(eval_set))]
         models = [copy(first).set_params(lam=lam)._keep(one, lam) for lam, one in zip(values, found, strict=False)]
         return Path(tuple(models), len(models) < len(values))
 
@@ -360,16 +359,6 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             objective = replace(objective, lam=SCALE * risk / size if min(risk, size) > NOTHING else 1.0)
         return objective
 
-    def _trained(self, objective: Objective, lams: Sequence[float], judge: Judge | None) -> list[Training]:
-        """A run for each λ."""
-        with ended(objective.risk.engine, isinstance(self.engine, str)), shown(self.verbose) as progress:
-            objective.prepare()
-
-            def clock() -> Clock:
-                return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
-
-            return list(follow(objective, get_method(self.method), objective.start, lams, self.tol, clock, judge))
-
     def _ridge(self, data: _Data, judge: Judge | None) -> tuple[Training, float]:
         """The minimum of (λ/2)‖W - W₀‖² + Σ_i v_i ½‖ĉ_i - c_i‖² in closed form. J is λ-strongly convex and not
         negative, so that its minimum is at least J - ‖∇J‖²/(2λ) and 0."""
@@ -435,21 +424,9 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         self.coef_, self.intercept_ = weights[:, :d], weights[:, d] if self.fit_intercept else np.zeros(len(weights))
         if self.shared_weights_:
             self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
-        self.certificate_, self.history_ = outcome.certificate, outcome.history
-        self.n_iter_, self.lam_ = len(outcome.history), lam
-        if hasattr(self, "best_score_"):
-            del self.best_score_
-        if outcome.judged is not None:
-            self.best_score_ = outcome.judged
-        proved = outcome.certificate
-        if proved.stop in CURES and proved.gap > NOTHING:
-            warnings.warn(
-                f"training stopped before the gap closed ({proved}); {CURES[proved.stop]}, enlarge lam or accept a "
-                "larger tol",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if proved.stop is Stop.INTERRUPTED:
+        store_outcome(self, outcome, lam)
+        warn_of_gap(outcome)
+        if outcome.certificate.stop is Stop.INTERRUPTED:
             warn_interrupted("weights")
         return self
 

@@ -19,6 +19,7 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.measures.notation import parse
 from rankopt.options import check
 from rankopt.rankers.base import Ranker
+from rankopt.rankers.run import store_score
 from rankopt.rankers.typing import AnyMeasure, Normalize
 
 if TYPE_CHECKING:
@@ -109,10 +110,7 @@ class McRanker(Ranker):
             options = {"sample_weight": rows}
         features = _readable(own, taken(arranged.features, arranged.rows))
         self.classifier_ = own.fit(features, labels, **options)
-        if hasattr(self, "best_score_"):
-            del self.best_score_
-        if evaluation is not None:
-            self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
+        store_score(self, None if evaluation is None else self._mean(evaluation, np.ones(len(evaluation)), None))
 
     def _scores(self, features: Any) -> Floats:
         found = np.asarray(self.classifier_.predict_proba(_readable(self.classifier_, features)), dtype=np.float64)

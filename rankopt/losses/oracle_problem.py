@@ -24,7 +24,7 @@ from formulations import solve
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnsupportedProblemError
-from formulations.problems.assignment import ProfitProblem
+from formulations.problems.assignment import Assignment, ProfitProblem, shortest_path_prices
 from formulations.problems.cvxpy_problem import as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
@@ -38,6 +38,8 @@ from rankopt.losses.oracle import ArgmaxResult
 
 LINEAR = ("objective", "profit", "cost")  # fields that hold a linear objective
 FEASIBLE = 1e-9  # of the terms of a row, by which a point may break it
+ROWS = 64  # instances at once in the dynamic program of knapsacks
+STATES = 1_000_000  # items times capacities of a knapsack, up to which it is solved by a dynamic program
 TIES = 1e-7  # weight of the predicted profits where they only decide among decisions of greatest known profit
 
 
@@ -75,14 +77,16 @@ class ProblemOracle:
         constrained rankings. Their objectives are replaced.
     profit: (m, n) the known profits b, costs negated, of which sense the problem ever is.
     solver: as in `formulations.solve`; `Highs(time_limit=1)` limits each instance. "auto" solves shortest paths in
-        networks without cycles by a dynamic program, and linear programs by HiGHS from one basis to the next; their
-        duals prove the bounds.
+        networks without cycles and small knapsacks of integer weights by dynamic programs, linear programs by HiGHS
+        from one basis to the next, and assignments by SciPy; duals prove the bounds.
     observed: (m, n) observed decisions in place of those of greatest profit.
     relaxed: whether the loss-augmented argmax of an integer program is taken over its linear relaxation: a larger loss,
         convex too.
     proven: whether bounds of integer programs are recomputed from duals of the relaxation. By default that of a
         finished integer search is the one that the solver reports.
     flat: whether scores are (m n,), a document a variable, and not (m, n), a slot a variable.
+    cells, rows: where instances differ in size, the index in profit.ravel() of the variable of each score, (N,) or
+        (N, slots), and the bounds (m + 1,) of the rows of each instance in it. Variables without a score have score 0.
     """
 
     problems: tuple[Problem, ...]
@@ -92,6 +96,8 @@ class ProblemOracle:
     relaxed: bool = False
     proven: bool = False
     flat: bool = False
+    cells: Ints | None = None
+    rows: Ints | None = None
 
     def __post_init__(self) -> None:
         problems = self.problems if isinstance(self.problems, Sequence) else (self.problems,)
@@ -99,7 +105,8 @@ class ProblemOracle:
         object.__setattr__(self, "profit", np.asarray(self.profit, dtype=np.float64))
         for problem in self.problems:
             size = variables_of(problem)
-            if self.profit.ndim != 2 or self.profit.shape[1] != size:
+            width = self.profit.shape[1] if self.profit.ndim == 2 else -1
+            if size > width or (size < width and self.cells is None):
                 raise DataError(
                     f"profits must have the shape (instances, {size}), one a variable of {type(problem).__name__}; got "
                     f"{self.profit.shape}"
@@ -111,21 +118,42 @@ class ProblemOracle:
         if len(self.problems) not in (1, len(self.profit)):
             raise DataError(f"{len(self.problems)} problems do not fit {len(self.profit)} instances; pass one, or each")
 
+    @classmethod
+    def from_cells(
+        cls, problems: Sequence[Problem], profit: Floats, cells: Ints, rows: Ints, solver: Any = "auto"
+    ) -> ProblemOracle:
+        """Of problems of several sizes. profit and cells have the shape of the scores; cells count in the instance."""
+        width = max(map(variables_of, problems))
+        table = np.zeros((len(problems), width))
+        first = np.repeat(np.arange(len(problems)) * width, np.diff(rows))
+        cells = cells + (first if cells.ndim == 1 else first[:, None])
+        table.flat[cells.ravel()] = profit.ravel()
+        return cls(tuple(problems), table, solver, cells=cells, rows=rows)
+
     @property
     def shape(self) -> tuple[int, ...]:
+        if self.cells is not None:
+            return self.cells.shape
         return (self.profit.size,) if self.flat else self.profit.shape
 
     @property
     def offsets(self) -> Ints:
+        if self.rows is not None:
+            return self.rows
         return np.arange(len(self.profit) + 1) * (self.profit.shape[1] if self.flat else 1)
 
     @property
     def claimed(self) -> str:
         """What bounds take from the solver unproved; "" if all is proved."""
-        exact = self.proven or (self.relaxed and self.observed is not None)
+        exact = self.proven or (self.relaxed and self.observed is not None) or self._knapsack
         return (
             "" if exact or not any(map(is_integer, self.problems)) else "bounds of integer programs as solvers report"
         )
+
+    @cached_property
+    def _knapsack(self) -> tuple[Ints, Ints] | None:
+        """Weights and capacities, if a dynamic program solves all instances."""
+        return knapsack_of(self.problems[0]) if len(self.problems) == 1 and self.solver == "auto" else None
 
     @cached_property
     def optimal(self) -> Decisions:
@@ -151,8 +179,25 @@ class ProblemOracle:
             else sum(not is_feasible(self.problems[i % len(self.problems)], row) for i, row in enumerate(self.observed))
         )
 
+    @property
+    def worst(self) -> Floats:
+        """(m,) the least profit."""
+        return -self.solve(-self.profit).value
+
+    def _table(self, scores: Floats) -> Floats:
+        """(m, n) the scores of the variables."""
+        if self.cells is None:
+            return scores.reshape(self.profit.shape)
+        table = np.zeros(self.profit.shape)
+        table.flat[self.cells.ravel()] = scores.ravel()
+        return table
+
+    def _slope(self, decision: Floats) -> Floats:
+        """The variables of decisions (m, n) that have scores, in their shape."""
+        return decision.reshape(self.shape) if self.cells is None else decision.ravel()[self.cells]
+
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        began, augmented = perf_counter(), scores.reshape(self.profit.shape) - self.profit
+        began, augmented = perf_counter(), self._table(scores) - self.profit
         found = self.solve(augmented, outward=prove, relaxed=self.relaxed)
         decision, value = found.decision, found.value
         if self.observed is None:  # no decision that a poor solver returns is worse than this one
@@ -161,26 +206,26 @@ class ProblemOracle:
             decision, value = np.where(worse[:, None], self.target, decision), np.maximum(value, known)
         earned = (decision * self.profit).sum(axis=1)
         bound = np.maximum(found.bound, value)
-        return ArgmaxResult(decision.reshape(self.shape), earned, value, bound, perf_counter() - began)
+        return ArgmaxResult(self._slope(decision), earned, value, bound, perf_counter() - began)
 
     def mean_of_best(self, which: str = "average") -> Floats:
         """y*, the one that was found where there are several."""
-        return self.target.reshape(self.shape)
+        return self._slope(self.target)
 
     def best_then_score(self, scores: Floats) -> Floats:
         """A decision of greatest profit, where there are several one of greatest score; y* if the solver misses it."""
         if self.observed is not None:
             return self.mean_of_best()
-        own = scores.reshape(self.profit.shape)
+        own = self._table(scores)
         largest, size = np.abs(self.profit).max(axis=1), np.abs(own).max(axis=1)
         weight = TIES * np.where(size > 0.0, largest / np.where(size > 0.0, size, 1.0), 0.0)
         found = self.solve(self.profit + weight[:, None] * own).decision
         short = (self.profit * (self.target - found)).sum(axis=1) > 1e-9 * np.abs(self.profit * self.target).sum(axis=1)
         lower = (own * (self.target - found)).sum(axis=1) > 0.0
-        return np.where((short | lower)[:, None], self.target, found).reshape(self.shape)
+        return self._slope(np.where((short | lower)[:, None], self.target, found))
 
     def top_scoring(self, scores: Floats) -> Floats:
-        return self.solve(scores.reshape(self.profit.shape)).decision.reshape(self.shape)
+        return self._slope(self.solve(self._table(scores)).decision)
 
     def select_queries(self, first: int, last: int) -> ProblemOracle:
         """The instances first <= i < last; what was solved for them is not solved again."""
@@ -188,6 +233,10 @@ class ProblemOracle:
         problems = self.problems if len(self.problems) == 1 else self.problems[part]
         observed = None if self.observed is None else self.observed[part]
         chosen = replace(self, problems=problems, profit=self.profit[part], observed=observed)
+        if self.cells is not None and self.rows is not None:
+            low, high = self.rows[first], self.rows[last]
+            cells = self.cells[low:high] - first * self.profit.shape[1]
+            chosen = replace(chosen, cells=cells, rows=self.rows[first : last + 1] - low)
         if self.observed is None:
             known = self.optimal
             chosen.__dict__["optimal"] = Decisions(known.decision[part], known.value[part], known.bound[part])
@@ -199,24 +248,29 @@ class ProblemOracle:
         outward: round values and bounds outward. Raises what `formulations.solve` raises, with the instance's index.
         """
         first = self.problems[0]
-        alone = len(self.problems) == 1
+        alone = len(self.problems) == 1 and variables_of(first) == profit.shape[1]
         if alone and self.solver == "auto" and isinstance(first, MinCostFlow) and first.path_order is not None:
             flows, least = shortest_paths(first, -profit)
             value = (profit * flows).sum(axis=1)
             return Decisions(flows, value, np.maximum(-least, value))
+        if self._knapsack and not relaxed:
+            return best_knapsacks(*self._knapsack, profit)
         decision, value, bound = nothing_known(profit)
         real = isinstance(first, LinearProgram) and (relaxed or first.integer is None)
         if alone and real and self.solver in ("auto", "highs"):
             decision, value, bound = linear_decisions(cast("LinearProgram", first), profit)
+        elif alone and isinstance(first, Assignment) and self.solver == "auto":
+            decision, value, bound = best_assignments(first, profit)
         warm: Solution | None = None
         for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
-            own = profit[i]
-            problem = with_profit(self.problems[i % len(self.problems)], own, relaxed)
+            problem = self.problems[i % len(self.problems)]
+            n = variables_of(problem)
+            problem = with_profit(problem, profit[i, :n], relaxed)
             try:
                 warm = self._solution(problem, warm if alone else None, outward)
             except (InfeasibleError, UnboundedError, SolverError) as error:
                 raise type(error)(f"instance {i}: {error}") from error
-            decision[i], sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
+            decision[i, :n], sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
             value[i], bound[i] = sign * warm.value, sign * self._bound_of(warm)
         return Decisions(decision, value, np.maximum(bound, value))
 
@@ -241,6 +295,62 @@ class ProblemOracle:
 def is_integer(problem: Problem) -> bool:
     """Whether it is a linear program with integer variables."""
     return isinstance(problem, LinearProgram) and problem.integer is not None and bool(problem.integer.any())
+
+
+def knapsack_of(problem: Problem) -> tuple[Ints, Ints] | None:
+    """Weights (rows, n) and capacities (rows,), if the points are the 0/1 vectors whose integer weights are within the
+    capacities, and these are few (`STATES`). None for other problems."""
+    if not is_integer(problem):
+        return None
+    program = cast("LinearProgram", problem)
+    binary = np.all(program.integer) and not program.lower.any() and (program.upper == 1.0).all()
+    entries, capacity = program.matrix.data, np.floor(np.minimum(program.row_upper, program.matrix.sum(axis=1)))
+    if not binary or (entries < 0.0).any() or (entries % 1.0).any() or (program.row_lower > 0.0).any():
+        return None
+    if (capacity < 0.0).any() or capacity.size > 9 or np.prod(capacity + 1.0) * program.objective.size > STATES:
+        return None
+    return program.matrix.toarray().astype(np.int64), capacity.astype(np.int64)
+
+
+def best_knapsacks(weights: Ints, capacity: Ints, profit: Floats) -> Decisions:
+    """The best selections (m, n) under profits (m, n), by a dynamic program over items and capacities; their values,
+    and bounds, which are the same up to rounding."""
+    n, chosen, bound = weights.shape[1], np.zeros(profit.shape), np.zeros(len(profit))
+    items = [j for j in range(n) if (weights[:, j] <= capacity).all()]
+    for start in range(0, len(profit), ROWS):
+        own = profit[start : start + ROWS]
+        best = np.zeros((len(own), *(capacity + 1)))  # of the items so far, in a knapsack of each capacity
+        taken = np.zeros((n, *best.shape), dtype=bool)
+        for j in items:
+            room = (slice(None), *(slice(weight, None) for weight in weights[:, j]))
+            rest = (slice(None), *(slice(None, top) for top in capacity + 1 - weights[:, j]))
+            with_item = best[rest] + own[:, j].reshape(-1, *np.ones_like(capacity))
+            np.greater(with_item, best[room], out=taken[j][room])
+            np.maximum(with_item, best[room], out=best[room])
+        rows, left = np.arange(len(own)), np.tile(capacity[:, None], len(own))
+        bound[start : start + ROWS] = best[(rows, *left)]
+        for j in reversed(items):
+            found = taken[j][(rows, *left)]
+            chosen[start : start + ROWS, j] = found
+            left -= weights[:, j, None] * found
+    value = np.where(chosen == 1.0, profit, 0.0).sum(axis=1)
+    return Decisions(chosen, value, np.maximum(bound, value))
+
+
+def best_assignments(problem: Assignment, profit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Optimal assignments (m, n) under profits (m, n), their values (m,) and the bounds (m,) of their duals."""
+    from scipy.optimize import linear_sum_assignment
+
+    allowed = True if problem.allowed is None else problem.allowed
+    tables = np.where(allowed, profit.reshape(-1, *problem.profit.shape), -np.inf)
+    cells, bound = np.zeros(tables.shape), np.empty(len(tables))
+    for i, table in enumerate(tables):
+        order = linear_sum_assignment(table, maximize=True)[1]
+        cells[i, np.arange(order.size), order] = 1.0
+        prices = shortest_path_prices(table, order)
+        bound[i] = (table - prices).max(axis=1).sum() + prices.sum()
+    decision = cells.reshape(profit.shape)
+    return decision, np.where(decision == 1.0, profit, 0.0).sum(axis=1), bound
 
 
 def nothing_known(profit: Floats) -> tuple[Floats, Floats, Floats]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from formulations import matching, solve
+from formulations import LinearProgram, RankingSet, constrained_ranking, matching, solve
 from formulations.arrays import Bools, Floats, Ints
 from formulations.solvers.solver import Solver
-from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
+from rankopt.losses.oracle_problem import ProblemOracle
 from rankopt.measures.tied_ranking import query_of_row
 
 EMPTY = -1  # marks a slot without a document
@@ -52,17 +54,6 @@ class SlotArgmax:
     offsets: Ints
     solver: Solver | str = "auto"
 
-    @classmethod
-    def from_queries(
-        cls, queries: Arrangement, benefit: Floats, solver: Solver | str = "auto"
-    ) -> tuple[Arrangement, SlotArgmax]:
-        """The queries in which matchings differ in worth, and their argmax. benefit: (N, k), a row a document."""
-        all_ = cls(benefit, queries.offsets, solver)
-        useful = all_.best + all_._matchings(-benefit, -benefit)[1] > 1e-12 * all_.best
-        chosen = queries.learnable(useful, "belong in different slots")
-        rows = np.repeat(useful & (queries.weights > 0), np.diff(queries.offsets))
-        return chosen, cls(benefit[rows], chosen.offsets, solver)
-
     @property
     def shape(self) -> tuple[int, ...]:
         return self.benefit.shape
@@ -71,6 +62,11 @@ class SlotArgmax:
     def best(self) -> Floats:
         """(m,) every slot has one of the documents that belong there."""
         return np.asarray(np.maximum.reduceat(self.benefit, self.offsets[:-1], axis=0).sum(axis=1))
+
+    @property
+    def worst(self) -> Floats:
+        """(m,) what the worst matching earns."""
+        return -self._matchings(-self.benefit, -self.benefit)[1]
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         """Bounds are always proven by dual variables."""
@@ -130,3 +126,47 @@ class SlotArgmax:
         assigned[rows] = np.repeat(means, counts, axis=0)
         values, bounds = np.array(worth).T
         return assigned, values, bounds
+
+
+def constrained_slots(
+    benefit: Floats, offsets: Ints, sets: Sequence[RankingSet], solver: Solver | str = "auto"
+) -> ProblemOracle:
+    """The argmax of matchings in the set of each query: its positions are the slots, its documents those of the query
+    and behind them as many blanks as leave no slot without one."""
+    k = benefit.shape[1]
+    problems = [constrained_ranking(np.zeros((k, one.documents)), one) for one in sets]
+    cells = [
+        document + one.documents * np.arange(k)
+        for one, count in zip(sets, np.diff(offsets), strict=True)
+        for document in range(count)
+    ]
+    return ProblemOracle.from_cells(problems, benefit, np.array(cells), offsets, solver)
+
+
+def pair_argmax(
+    benefit: Floats,
+    offsets: Ints,
+    sides: Sequence[Sequence[Hashable]],
+    degrees: Sequence[int],
+    solver: Solver | str = "auto",
+) -> ProblemOracle:
+    """The argmax of matchings of two sides, a row a pair, with features φ(i, j) of its own [ORM, section 7.3].
+
+    benefit: (P,) by pair; pairs that have no row are not matched. sides: the two members of each pair. degrees: the
+    largest number of pairs of a member of each side. The program is totally unimodular (a bipartite incidence matrix).
+    """
+    problems = []
+    for low, high in pairwise(offsets.tolist()):
+        ends, limits = list[Ints](), list[Floats]()
+        for side, degree in zip(sides, degrees, strict=True):
+            number = {member: i for i, member in enumerate(dict.fromkeys(side[low:high]))}
+            ends.append(np.array([number[member] for member in side[low:high]]) + sum(map(len, limits)))
+            limits.append(np.full(len(number), float(degree)))
+        upper, n = np.concatenate(limits), high - low
+        matrix = csr_array((np.ones(2 * n), (np.concatenate(ends), np.tile(np.arange(n), 2))), shape=(upper.size, n))
+        problems.append(
+            LinearProgram(np.zeros(n), matrix, np.full(upper.size, -np.inf), upper, np.zeros(n), np.ones(n))
+        )
+    return ProblemOracle.from_cells(
+        problems, benefit, np.arange(offsets[-1]) - offsets[query_of_row(offsets)], offsets, solver
+    )

@@ -28,7 +28,7 @@ from rankopt.optimize import get_method
 from rankopt.optimize.concave_convex import Clock, Judge, Training, train
 from rankopt.optimize.objective import Objective
 from rankopt.options import POSITIVE, RUN, as_numbers, check
-from rankopt.risk.risk import SHARD_ROWS, Risk, Shard, cut
+from rankopt.risk.risk import Risk, shards_of
 from rankopt.scorers.linear import Linear, Slots
 
 
@@ -90,7 +90,7 @@ def objective_of(
     weights: Any = None,
     master_solver: Any = "auto",
     engine: Any,
-    rows: int = SHARD_ROWS,
+    rows: int | None = None,
 ) -> Objective:
     """The objective that `minimize_risk` minimizes. rows: after which a shard is closed."""
     check("lam", lam, (POSITIVE,))
@@ -104,13 +104,8 @@ def objective_of(
     start = np.zeros(scorer.dimensions) if w0 is None else as_numbers("w0", w0).ravel()
     if start.shape != (scorer.dimensions,) or not np.isfinite(start).all():
         raise OptionError(f"w0 must be {scorer.dimensions} finite numbers; got shape {start.shape}")
-    parts, cuts = [], cut(offsets, rows)
-    for first, last in cuts:
-        own = loss if len(cuts) == 1 else loss.select_queries(first, last)
-        part = _rows_of(scorer, int(offsets[first]), int(offsets[last]))
-        parts.append(Shard(part, offsets[first : last + 1] - offsets[first], v[first:last] / v.sum(), own, first))
-    master = as_master(master_solver, Objective)
-    return Objective(Risk(tuple(parts), engine), float(lam), start, master, is_small(offsets))
+    risk = Risk(shards_of(scorer, offsets, v / v.sum(), loss, rows), engine)
+    return Objective(risk, float(lam), start, as_master(master_solver, Objective), is_small(offsets))
 
 
 def _scorer(X: Any, shape: tuple[int, ...]) -> Linear | Slots:
@@ -123,13 +118,6 @@ def _scorer(X: Any, shape: tuple[int, ...]) -> Linear | Slots:
         raise DataError("X must be finite; got inf or nan. Remove or impute missing values.")
     linear = Linear(table, np.arange(shape[0]))
     return linear if len(shape) == 1 else Slots(linear, shape[1])
-
-
-def _rows_of(scorer: Linear | Slots, low: int, high: int) -> Linear | Slots:
-    """The scorer of the documents low <= i < high."""
-    linear = scorer.linear if isinstance(scorer, Slots) else scorer
-    part = Linear(linear.features, linear.rows[low:high])
-    return Slots(part, scorer.slots) if isinstance(scorer, Slots) else part
 
 
 def as_master(spec: Any, kind: type[Objective]) -> Solver | str:

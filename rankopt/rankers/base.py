@@ -236,7 +236,11 @@ class Ranker(BaseEstimator):
 
     def _content(self, queries: Queries) -> Sequence[str]:
         """The attributes that training depends on."""
-        admissible = self._admissible()
+        return self._attribute_names()
+
+    def _attribute_names(self, constraints: Any = None) -> Sequence[str]:
+        """The attributes that rankings depend on."""
+        admissible = self._admissible(constraints)
         return () if admissible is None else admissible.attributes
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
@@ -411,11 +415,11 @@ class Ranker(BaseEstimator):
 
     def _attributes_of(self, X: Any, attributes: Any, constraints: Any) -> Any:
         """The attributes passed; without them those of the constraints that are columns of a frame X, not features."""
-        admissible, known = self._admissible(constraints), column_names(X)
-        if attributes is not None or admissible is None or known is None or isinstance(X, Queries):
+        names, known = self._attribute_names(constraints), column_names(X)
+        if attributes is not None or not names or known is None or isinstance(X, Queries):
             return attributes
         features = {*getattr(self, "feature_names_in_", ())}
-        return {name: X[name] for name in admissible.attributes if name in known and name not in features} or None
+        return {name: X[name] for name in names if name in known and name not in features} or None
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         """The rule that ranks the documents of these queries from their scores."""

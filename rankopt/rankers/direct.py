@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.display import Axes
 from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
 from rankopt.ascent import COMBINATIONS, ORDERS
@@ -43,7 +44,7 @@ from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import TrainingRun, in_range, training_run, warn_best_at_start
+from rankopt.rankers.run import TrainingRun, in_range, store_score, training_run, warn_best_at_start
 from rankopt.rankers.starts import begun_at, check_start, start_weights
 from rankopt.rankers.typing import (
     AnyCheckpoint,
@@ -58,8 +59,6 @@ from rankopt.rankers.typing import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from rankopt.ascent.certificate import Verified
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
@@ -335,10 +334,7 @@ class DirectRanker(LinearRanker):
         self.history_ = History.from_rows(Move, [move for path in done.paths for move in path.moves])
         self.n_iter_ = max(path.round + (path.index > 0 and not path.over) for path in done.paths)
         self.w0_ = w0
-        if hasattr(self, "best_score_"):
-            del self.best_score_
-        if judge is not None:
-            self.best_score_ = judge(self.coef_)
+        store_score(self, None if judge is None else judge(self.coef_))
 
     def plot_line(
         self,

@@ -1,13 +1,15 @@
-"""A linear ranker that assigns documents to slots with weights of their own [ORM, section 7.3].
+"""A linear ranker that assigns documents to slots with weights of their own, or matches pairs [ORM, section 7.3].
 
 The grade of a document is the number of its slot. A document in its slot earns the weight of the slot. Training starts
-from W₀ (k, d): zeros, an array, or a regression for each slot.
+from W₀ (k, d): zeros, an array, or a regression for each slot. Of pairs (i, j) with features φ(i, j), the grade is
+what the pair is worth, and W₀ is (d,).
 """
 
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -15,9 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from formulations import LinearProgram, RankingSet
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.errors import InfeasibleError
 from formulations.problems.assignment import Assignment
+from formulations.problems.problem import Problem
 from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
+from rankopt.constraints.admissible import ADD_ATTRIBUTES, Admissible, sets_of_queries
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
@@ -25,11 +32,13 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
-from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots
+from rankopt.losses.oracle import MaxOracle
+from rankopt.losses.oracle_problem import ProblemOracle
+from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots, constrained_slots, pair_argmax
 from rankopt.optimize.least_squares import least_squares
 from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
-from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
+from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
@@ -54,7 +63,6 @@ from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
 
 if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
     from rankopt.losses.loss import Loss
     from rankopt.optimize.concave_convex import Training
     from rankopt.optimize.objective import Objective
@@ -97,31 +105,30 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
 
-def reached_benefit(queries: Queries, worth: Floats, matching: list[Ints]) -> Floats:
-    """(m,) which part of the best benefit these matchings reach; NaN where no document belongs anywhere."""
-    found = np.empty(len(queries))
-    for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
-        filled = np.flatnonzero(matching[q] != EMPTY)
-        best = worth[low:high].max(axis=0).sum()
-        found[q] = worth[low + matching[q][filled], filled].sum() / best if best > 0 else np.nan
-    return found
+def pair_benefit(queries: Queries | Arrangement) -> Floats:
+    """(P,) what a pair earns: its grade, and of grade 0 minus the mean of the others; DataError without others."""
+    grades = queries.relevance
+    if grades is None or not (grades > 0).any():
+        raise DataError("pairs cannot be learned or judged because none is worth anything; give y > 0 to right pairs")
+    return np.asarray(np.where(grades > 0, grades, -grades[grades > 0].mean()))
 
 
-def matching_solver(argmax: Any) -> Solver | str:
-    """The solver of the matchings; OptionError for one that cannot match."""
+def matching_solver(argmax: Any, form: type[Problem] = Assignment) -> Solver | str:
+    """The solver of the matchings, problems of this form; OptionError for one that cannot match."""
     if isinstance(argmax, str) and argmax == "auto":
         return "auto"
     solver = get_solver(argmax) if isinstance(argmax, str) else argmax
-    if not isinstance(solver, Solver) or not suits(solver, Assignment):
+    if not isinstance(solver, Solver) or not suits(solver, form):
+        what = "assignment problems" if form is Assignment else f"problems of the form {form.__name__}"
         raise OptionError(
-            f"argmax_solver = {argmax!r} cannot solve assignment problems; use 'auto' or one of "
-            f"{', '.join(compatible_solvers(Assignment))}"
+            f"argmax_solver = {argmax!r} cannot solve {what}; use 'auto' or one of "
+            f"{', '.join(compatible_solvers(form))}"
         )
     return solver
 
 
 class MatchingRanker(OptimizedRanker):
-    """Linear ranker that assigns documents to k slots, trained on a bound of the regret of the assignment.
+    """Linear ranker that assigns documents to k slots, or matches pairs, trained on a bound of the regret.
 
     It minimizes (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ). loss_q is an upper bound of the benefit lost by the best
     matching of documents to slots under the scores ⟨W_i, x_j⟩.
@@ -130,8 +137,12 @@ class MatchingRanker(OptimizedRanker):
     weight. Slots are positions of a list, sections of a page, or the other side of a matching. Each slot takes one
     document. A query of n < k documents leaves k - n slots empty and assigns all its documents.
 
+    With `pairs=("left", "right")` a row is a pair with features φ(i, j) of its own, and all pairs have one weight
+    vector. The attributes `left` and `right` name its members; pairs without a row are forbidden. y is what the pair is
+    worth; a pair of y = 0 is wrong and costs the mean of the others. Members may stay without a pair.
+
     `score` is the mean fraction of the best benefit that the matchings by score earn, over the queries in which a
-    document has a slot.
+    document has a slot, or a pair is worth something.
 
     Parameters
     ----------
@@ -144,8 +155,14 @@ class MatchingRanker(OptimizedRanker):
     bound : default "convex"
         "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.oracle_slots`).
     w0 : default None
-        "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for
-        the convex bound and regression for the others.
+        "zeros", "regression" (least squares on slot membership), or an array (k, d), of pairs (d,). The default is
+        zeros for the convex bound and regression for the others.
+    constraints : default None
+        An `Admissible(k)` of the k slots, in which slots are positions: `at_most(1, by="site")`, or
+        `at_most(0, documents="video", positions=[2])` for forbidden slots. They are hard; on_infeasible="truncate"
+        leaves as few slots empty as possible.
+    pairs, degrees : defaults None, (1, 1)
+        The attributes that name the two members of a pair, and the largest number of pairs of a member of each side.
     lam, C, normalize, missing : defaults "scale", None, None, "error"
         As in `LargeMarginRanker`, but with w0="zeros" "scale" is U / (10 m). A scale of one feature, or of
         position_weight, leaves the matchings the same.
@@ -166,7 +183,8 @@ class MatchingRanker(OptimizedRanker):
 
     Notes
     -----
-    Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `best_score_`.
+    Fitted: `coef_` (k, d), of pairs (d,), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set
+    `best_score_`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "position_weight_")
@@ -175,7 +193,7 @@ class MatchingRanker(OptimizedRanker):
 
     _from_zero: ClassVar[tuple[float, ...]] = LOSS_FACTORS
 
-    _unlimited: ClassVar[str] = "slots are matched, not ranked, and take no constraints"
+    _unlimited: ClassVar[str] = "slots are matched, not ranked"
 
     position_weight_: Floats
 
@@ -203,6 +221,9 @@ class MatchingRanker(OptimizedRanker):
         normalize: Normalize = None,
         coef_bounds: CoefBounds = None,
         missing: Missing = "error",
+        constraints: Admissible | None = None,
+        pairs: tuple[str, str] | None = None,
+        degrees: tuple[int, int] = (1, 1),
     ) -> None:
         self.n_positions = n_positions
         self.position_weight = position_weight
@@ -225,55 +246,114 @@ class MatchingRanker(OptimizedRanker):
         self.normalize = normalize
         self.coef_bounds = coef_bounds
         self.missing = missing
+        self.constraints = constraints
+        self.pairs = pairs
+        self.degrees = degrees
 
     def _before(self, queries: Queries) -> None:
-        self.position_weight_ = slot_weights(self.n_positions, self.position_weight, queries)
+        if self.pairs is None:
+            self.position_weight_ = self._slot_weights(queries)
+
+    def _slot_weights(self, queries: Queries | Arrangement) -> Floats:
+        admissible = self._admissible()
+        k = admissible.k if self.n_positions is None and admissible is not None else self.n_positions
+        return slot_weights(k, self.position_weight, queries)
+
+    def _worth(self, queries: Queries | Arrangement, weights: Floats | None = None) -> Floats:
+        """(N, k) or (P,) what each document earns in each slot, or each pair."""
+        if self.pairs is not None:
+            return pair_benefit(queries)
+        return benefit(queries, self._slot_weights(queries) if weights is None else weights)
 
     def _cures(self, flat: bool) -> str:
         return cures_at_start(self.bound, (), flat)
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
-        bound, solver = get_bound(self.bound), matching_solver(self.argmax_solver)
-        worth = benefit(queries, slot_weights(self.n_positions, self.position_weight, queries))
+        bound, worth = get_bound(self.bound), self._worth(queries)
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            chosen, argmax = SlotArgmax.from_queries(queries, worth, solver)
+            chosen, argmax = self._learnable(queries, worth)
             return chosen, MarginLoss.build(argmax, bound)
 
-        return shards(queries, build, lambda linear: Slots(linear, worth.shape[1]))
+        return shards(queries, build, lambda linear: linear if worth.ndim == 1 else Slots(linear, worth.shape[1]))
+
+    def _learnable(self, queries: Arrangement, worth: Floats, constraints: Any = None) -> tuple[Arrangement, MaxOracle]:
+        """The queries in which matchings differ in worth, and their argmax."""
+        every = self._argmax(queries, worth, constraints)
+        useful = every.best - every.worst > 1e-12 * np.abs(every.best)
+        chosen = queries.learnable(useful, "belong in different slots")
+        rows = np.repeat(useful & (queries.weights > 0), np.diff(queries.offsets))
+        return chosen, self._argmax(chosen, worth[rows], constraints)
+
+    def _argmax(self, queries: Arrangement, worth: Floats, constraints: Any = None) -> SlotArgmax | ProblemOracle:
+        """The argmax of these queries, with the worth of their documents or pairs."""
+        admissible = self._admissible(constraints)
+        if self.pairs is not None:
+            sides = [queries.attributes[name].tolist() for name in self.pairs]
+            solver = matching_solver(self.argmax_solver, LinearProgram)
+            return pair_argmax(worth, queries.offsets, sides, self.degrees, solver)
+        if admissible is None:
+            return SlotArgmax(worth, queries.offsets, matching_solver(self.argmax_solver))
+        k = worth.shape[1]
+        if admissible.k != k:
+            raise OptionError(
+                f"constraints are of {admissible.k} positions, but there are {k} slots; pass Admissible({k})"
+            )
+
+        def build(admissible: Admissible, q: int) -> RankingSet:
+            low, high = queries.offsets[q : q + 2].tolist()
+            hard, empty = replace(admissible, on_infeasible="error"), max(k - (high - low), 0)
+            while True:  # blanks behind the documents, without attributes, are in slots that stay empty
+                none = np.full(empty, None)
+                own = {name: np.append(queries.attributes[name][low:high], none) for name in admissible.attributes}
+                try:
+                    return hard.for_query(own, high - low + empty)
+                except InfeasibleError:
+                    if admissible.on_infeasible == "error" or empty == k:
+                        raise
+                empty += 1
+
+        sets = sets_of_queries(admissible, queries, build, soft=False)
+        return constrained_slots(worth, queries.offsets, sets, matching_solver(self.argmax_solver, ConstrainedRanking))
 
     def _unit_of_gains(self, queries: Arrangement) -> float:
-        return float(slot_weights(self.n_positions, self.position_weight, queries).mean())
+        weights = self._worth(queries) if self.pairs is not None else self._slot_weights(queries)
+        return float(weights[weights > 0].mean())
 
     def _start(self) -> Any:
         return ("zeros" if get_bound(self.bound).convex else "regression") if self.w0 is None else self.w0
 
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:
-        return (slot_weights(self.n_positions, self.position_weight, queries).size, queries.n_features)
+        own = () if self.pairs is not None else (self._slot_weights(queries).size,)
+        return (*own, queries.n_features)
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         super()._keep(outcome, objective)
-        self.coef_ = self.coef_.reshape(self.position_weight_.size, -1)
-        self.w0_ = self.w0_.reshape(self.coef_.shape)
+        self.coef_, self.w0_ = (w.reshape(self._coef_shape()) for w in (self.coef_, self.w0_))
 
     def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
-        worth, order = benefit(queries, self.position_weight_), _by_ties(queries)
+        reached, order = self._reached(queries), _by_ties(queries)
+        return lambda w: reached(self._matchings(queries, w.reshape(self._coef_shape()), order=order))
 
-        def values(w: Floats) -> Floats:
-            return reached_benefit(
-                queries, worth, self._matchings(queries, w.reshape(self.position_weight_.size, -1), order)
-            )
+    def _reached(self, queries: Queries, constraints: Any = None) -> Callable[[Floats], Floats]:
+        """From matchings to the part (m,) of the best benefit that they reach; NaN where that is 0."""
+        arranged = as_arranged(queries)
+        worth = self._worth(arranged, getattr(self, "position_weight_", None))
+        best = self._argmax(arranged, worth, constraints).best
 
-        return values
+        def reached(matchings: Floats) -> Floats:
+            earned = _sums(matchings * worth, queries.offsets)
+            return np.asarray(np.divide(earned, best, out=np.full(best.size, np.nan), where=best > 0))
+
+        return reached
 
     def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """The scores (N, k) of the documents for the slots, in the caller's order of rows; qid and group as there."""
+        """The scores (N, k) of the documents for the slots, or (P,) of the pairs, in the caller's order of rows."""
         check_is_fitted(self, "coef_")
         return slot_scores(read_rows(self, X, qid=qid, group=group), self.coef_)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
-        self._admissible(constraints)
-        found = reached_benefit(queries, benefit(queries, self.position_weight_), self._matchings(queries, self.coef_))
+        found = self._reached(queries, constraints)(self._matchings(queries, self.coef_, constraints))
         counted = ~np.isnan(found)
         if not weights[counted].any():
             raise DataError("score has no query in which a document belongs in a slot; check y (0 belongs nowhere)")
@@ -319,23 +399,31 @@ class MatchingRanker(OptimizedRanker):
         """Return the document in each slot (of the first k) of each query: the matching with the largest score.
 
         Documents and queries are named as in `LinearRanker.rank`. An empty slot is -1, or None if documents have ids.
+        Of pairs, those of the matching are returned, the k of highest score, the highest first.
         """
         check_is_fitted(self, "coef_")
-        self._admissible(constraints)
         check("k", k, (COUNT, None))
+        attributes = self._attributes_of(X, attributes, constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         nothing = np.array([EMPTY if queries.document_ids is None else None])
         documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()
-        for q, matching in enumerate(self._matchings(queries, self.coef_)):
-            own = np.append(documents[queries.offsets[q] : queries.offsets[q + 1]], nothing)
-            ranked[queries.query_ids[q]] = own[np.where(matching == EMPTY, own.size - 1, matching)][
-                : None if k is None else int(k)
-            ]
+        matchings, scores = self._matchings(queries, self.coef_, constraints), slot_scores(queries.features, self.coef_)
+        for query, (low, high) in zip(queries.query_ids, pairwise(queries.offsets.tolist()), strict=True):
+            own, matched = np.append(documents[low:high], nothing), matchings[low:high]
+            if self.pairs is None:
+                chosen = np.where(matched.any(axis=0), matched.argmax(axis=0), EMPTY)  # EMPTY, -1, is nothing
+            else:
+                chosen = np.flatnonzero(matched)
+                chosen = chosen[np.argsort(-scores[low:high][chosen], kind="stable")]
+            ranked[query] = own[chosen][: None if k is None else int(k)]
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
 
     def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:
-        """Why document x (d,) scores above document y (d,) for a slot, counted from 1: the terms, largest first."""
+        """Why document x (d,) scores above document y (d,) for a slot, counted from 1, or a pair above another: the
+        terms, largest first."""
         check_is_fitted(self, "coef_")
+        if self.coef_.ndim == 1:
+            return self._explained(x, y, self.coef_, among)
         if slot not in Interval(1, self.coef_.shape[0], "both", integer=True):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
         return self._explained(x, y, self.coef_[int(slot) - 1], among)
@@ -344,46 +432,90 @@ class MatchingRanker(OptimizedRanker):
         self, queries: Queries, constraints: Any, measure: Any, position_weights: Any, feature_map: Any
     ) -> RegretReport:
         """Regret in units of the benefit: what the matching by score earns less than the best one."""
-        self._admissible(constraints)
         if not (measure is None and position_weights is None and feature_map is None):
             raise OptionError(
                 "measure, position_weights and feature_map do not apply to slots, whose weights are position_weight_; "
                 "leave them out"
             )
         arranged = as_arranged(queries)
-        worth = benefit(queries, self.position_weight_)
-        chosen, argmax = SlotArgmax.from_queries(arranged, worth, matching_solver(self.argmax_solver))
-        index = {query: number for number, query in enumerate(queries.query_ids)}
-        reach = reached_benefit(queries, worth, self._matchings(queries, self.coef_))
-        lost = np.maximum(argmax.best * (1.0 - reach[[index[query] for query in chosen.query_ids]]), 0.0)
+        worth = self._worth(arranged, getattr(self, "position_weight_", None))
+        chosen, argmax = self._learnable(arranged, worth, constraints)
+        matched = (self._matchings(queries, self.coef_, constraints) * worth)[chosen.rows]
+        lost = np.maximum(argmax.best - _sums(matched, chosen.offsets), 0.0)
         scores = slot_scores(queries.features, self.coef_)[chosen.rows]
         return RegretReport(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
 
-    def _matchings(self, queries: Queries, coef: Floats, order: Ints | None = None) -> list[NDArray[np.int64]]:
-        """The matching with the largest score of each query: the document in each slot, counted within the query. Among
-        several the solver chooses, from documents in `order` (N,), by default `_by_ties`."""
-        scores, solver = slot_scores(queries.features, coef), matching_solver(self.argmax_solver)
-        order, found = _by_ties(queries) if order is None else order, []
-        for low, high in pairwise(queries.offsets.tolist()):
-            own = order[low:high]
-            matching = assign_slots(scores[own], solver)[0]
-            found.append(np.where(matching == EMPTY, EMPTY, own[matching] - low))
+    def _matchings(self, queries: Queries, coef: Floats, constraints: Any = None, order: Ints | None = None) -> Floats:
+        """(N, k) or (P,) the 0/1 matrix of the matching with the largest score of each query. Among several the solver
+        chooses, from documents in `order` (N,), by default `_by_ties`."""
+        scores, order = slot_scores(queries.features, coef), _by_ties(queries) if order is None else order
+        found = np.zeros(scores.shape)
+        if self.pairs is None and self._admissible(constraints) is None:
+            solver = matching_solver(self.argmax_solver)
+            for low, high in pairwise(queries.offsets.tolist()):
+                matching = assign_slots(scores[order[low:high]], solver)[0]
+                filled = np.flatnonzero(matching != EMPTY)
+                found[order[low + matching[filled]], filled] = 1.0
+            return found
+        attributes = {name: queries.attributes[name][order] for name in self._content(queries, constraints)}
+        ordered = replace(as_arranged(queries), attributes=attributes)
+        found[order] = np.rint(self._argmax(ordered, np.zeros(scores.shape), constraints).top_scoring(scores[order]))
         return found
 
-    def _admissible(self, constraints: Any = None) -> None:
-        if constraints is not None:
-            raise OptionError("constraints are not supported because slots are matched, not ranked; leave them out")
+    def _admissible(self, constraints: Any = None) -> Admissible | None:
+        found = super()._admissible(constraints)
+        if found is not None and self.pairs is not None:
+            raise OptionError("pairs take no constraints; leave out the rows of forbidden pairs, and set degrees")
+        if found is not None and any(one.penalty is not None for one in found.specs):
+            raise OptionError("constraints of slots are hard; leave out penalized()")
+        return found
+
+    def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
+        raise OptionError("sensitivity is not supported because slots are matched, not ranked")
+
+    def _attribute_names(self, constraints: Any = None) -> Sequence[str]:
+        if self.pairs is None:
+            return super()._attribute_names(constraints)
+        for name, what in (("pairs", "two attributes"), ("degrees", "two positive integers")):
+            own = getattr(self, name)
+            right = (
+                [isinstance(one, str) if name == "pairs" else one in COUNT for one in own] if np.iterable(own) else []
+            )
+            if len(right) != 2 or not all(right):
+                raise OptionError(f"{name} must be {what}; got {own!r:.80}")
+        if self.n_positions is not None or self.position_weight is not None:
+            raise OptionError("n_positions and position_weight are options of slots; leave them out, or pairs")
+        return self.pairs
+
+    def _content(self, queries: Queries, constraints: Any = None) -> Sequence[str]:
+        names, admissible = self._attribute_names(constraints), self._admissible(constraints)
+        if admissible is not None:
+            admissible.validate(queries.attributes)
+        for name in names:
+            if name not in queries.attributes:
+                raise DataError(f"pairs need the attribute {name!r}, which is missing; {ADD_ATTRIBUTES}")
+        return names
 
     def _coef_shape(self) -> tuple[int, ...]:
-        return (int(np.size(self.position_weight_)), *super()._coef_shape())
+        own = () if self.pairs is not None else (int(np.size(self.position_weight_)),)
+        return (*own, *super()._coef_shape())
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._attribute_names()
 
     def _check_loaded(self) -> None:
-        weights = getattr(self, "position_weight_", None)
+        weights = np.ones(1) if self.pairs is not None else getattr(self, "position_weight_", None)
         if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1 and weights.size):
             raise ModelError("position_weight_ is missing or is no array of float64 numbers.")
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ModelError("position_weight_ has a value that is not positive and finite.")
         super()._check_loaded()
+
+
+def _sums(values: Floats, offsets: Ints) -> Floats:
+    """(m,) the sums of the numbers (N, k) or (N,) of each query."""
+    return np.asarray(np.add.reduceat(values.reshape(len(values), -1).sum(axis=1), offsets[:-1]))
 
 
 def _by_ties(queries: Queries) -> Ints:
@@ -394,6 +526,6 @@ def _by_ties(queries: Queries) -> Ints:
 
 def regression(ranker: Any, queries: Arrangement, box: Floats | None = None) -> Floats:
     """Least squares on belonging in the slot, in units of the mean benefit."""
-    belongs = benefit(queries, slot_weights(ranker.n_positions, ranker.position_weight, queries)) > 0
-    weights, targets = row_weights(queries), belongs.T * ranker._unit_of_gains(queries)
+    belongs = ranker._worth(queries) > 0
+    weights, targets = row_weights(queries), np.atleast_2d(belongs.T * ranker._unit_of_gains(queries))
     return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])

@@ -39,7 +39,14 @@ from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
-from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start, warn_of_outcome
+from rankopt.rankers.run import (
+    in_range,
+    store_outcome,
+    training_run,
+    warn_below_start,
+    warn_best_at_start,
+    warn_of_outcome,
+)
 from rankopt.rankers.starts import STRENGTH, ZERO_STRENGTH, feature_units, get_start, natural_lam, unit_of
 from rankopt.rankers.stream import Stream
 from rankopt.risk.risk import Risk, Shard
@@ -209,15 +216,8 @@ class OptimizedRanker(LinearRanker):
             return outcome, objective
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
-        self.coef_ = outcome.w
-        self.certificate_ = outcome.certificate
-        self.history_ = outcome.history
-        self.n_iter_ = len(outcome.history)
-        self.w0_, self.lam_ = objective.w0, objective.lam
-        if outcome.judged is not None:
-            self.best_score_ = outcome.judged
-        elif hasattr(self, "best_score_"):
-            del self.best_score_
+        self.coef_, self.w0_ = outcome.w, objective.w0
+        store_outcome(self, outcome, objective.lam)
 
     def _objective_class(self) -> type[Objective]:
         """The objective of the penalty."""

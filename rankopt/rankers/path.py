@@ -38,7 +38,7 @@ from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_without_queries
-from rankopt.rankers.run import shown, warn_best_at_start, warn_of_outcome
+from rankopt.rankers.run import follow_path, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
 if TYPE_CHECKING:
@@ -151,20 +151,12 @@ def _along(
     """A model for each λ."""
     judge = None if evaluation is None else ranker._judge(evaluation)
     method = get_method(self.method, getattr(self, "random_state", None))
-    engine = objective.risk.engine
-    with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
-        objective.prepare()
-
-        def clock() -> Clock:
-            return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
-
-        runs = follow(objective, method, objective.start, lams, self.tol, clock, judge)
-        for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
-            model = _at(ranker, lam)
-            own = replace(objective, lam=lam)
-            model._keep(outcome, own)
-            warn_of_outcome(outcome, own, model._cures, stacklevel=4)
-            yield model
+    runs = follow_path(self, objective, method, lams, judge)
+    for outcome, lam in zip(runs, lams, strict=False):  # an interrupted path is shorter
+        model, own = _at(ranker, lam), replace(objective, lam=lam)
+        model._keep(outcome, own)
+        warn_of_outcome(outcome, own, model._cures, stacklevel=4)
+        yield model
 
 
 def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:

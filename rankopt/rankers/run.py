@@ -22,10 +22,12 @@ from rankopt.errors import DataError, MasterProblemError, NoProgressWarning, Wor
 from rankopt.losses.margin import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
+from rankopt.optimize.annealing import Annealed
 from rankopt.optimize.certificate import Certificate, Stop
-from rankopt.optimize.concave_convex import Training
+from rankopt.optimize.concave_convex import Clock, Judge, Method, Training
 from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.optimize.objective import Objective
+from rankopt.optimize.path import follow
 from rankopt.persistence.checkpoint import Checkpoint, identity
 
 if TYPE_CHECKING:
@@ -79,6 +81,33 @@ def training_run(ranker: Any, engine: Any = None) -> Iterator[TrainingRun]:
         yield TrainingRun(ranker, (*ranker.callbacks, *progress), checkpoint)
 
 
+def follow_path(
+    estimator: Any, objective: Objective, method: Method, lams: Sequence[float], judge: Judge | None
+) -> Iterator[Training]:
+    """A run for each λ, with the limits, callbacks and display of the estimator; see `rankopt.optimize.path`."""
+    with ended(objective.risk.engine, isinstance(estimator.engine, str)), shown(estimator.verbose) as progress:
+        objective.prepare()
+
+        def clock() -> Clock:
+            return Clock.started(estimator.max_iter, estimator.time_limit, (*estimator.callbacks, *progress))
+
+        yield from follow(objective, method, objective.start, lams, estimator.tol, clock, judge)
+
+
+def store_outcome(estimator: Any, outcome: Training | Annealed, lam: float) -> None:
+    """Store what a run leaves besides its weights."""
+    estimator.certificate_, estimator.history_ = outcome.certificate, outcome.history
+    estimator.n_iter_, estimator.lam_ = len(outcome.history), lam
+    store_score(estimator, outcome.judged)
+
+
+def store_score(estimator: Any, judged: float | None) -> None:
+    """Store the value on eval_set; without one, none is left of an earlier fit."""
+    vars(estimator).pop("best_score_", None)
+    if judged is not None:
+        estimator.best_score_ = judged
+
+
 CURES = {
     Stop.ITERATIONS: "raise max_iter or time_limit",
     Stop.TIME: "raise max_iter or time_limit",
@@ -111,12 +140,14 @@ def is_flat(outcome: Training, objective: Objective) -> bool:
         return True
     if type(objective) is not Objective:
         return False
+    easier, alpha = replace(objective, lam=lam, ends=None), outcome.state.alpha
+    least = (1.0 - FALL) * outcome.certificate.primal
+    if easier.dual_bound(planes.slopes, planes.heights, alpha)[1] >= least:
+        return True  # the duals of the run prove it
     try:
-        easier = replace(objective, lam=lam, ends=None)
-        answer = easier.solve_master(planes, count, outcome.state.alpha, precision=0.02 * FALL)
+        return easier.solve_master(planes, count, alpha, precision=0.02 * FALL).bound >= least
     except MasterProblemError:
         return False
-    return answer.bound >= (1.0 - FALL) * outcome.certificate.primal
 
 
 SMALLER, FALL, SMALLEST = 1e-2, 0.05, 1e-200
@@ -143,6 +174,12 @@ def warn_of_outcome(
             NoProgressWarning,
             stacklevel=stacklevel,
         )
+    warn_of_gap(outcome, stacklevel + 1)
+
+
+def warn_of_gap(outcome: Training, stacklevel: int = 5) -> None:
+    """Warn of a run that ended before its gap closed."""
+    proved = outcome.certificate
     if proved.stop in CURES and proved.gap > NOTHING:
         failure = f": {outcome.failure}" if outcome.failure else ""
         warnings.warn(

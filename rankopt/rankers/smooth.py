@@ -35,7 +35,7 @@ from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_best_at_start
+from rankopt.rankers.run import in_range, store_outcome, training_run, warn_below_start, warn_best_at_start
 from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
 from rankopt.rankers.typing import (
     AnyCheckpoint,
@@ -217,12 +217,8 @@ class SmoothRanker(LinearRanker):
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
-        self.coef_, self.certificate_, self.history_ = outcome.w, outcome.certificate, outcome.history
-        self.n_iter_, self.w0_, self.lam_ = len(outcome.history), objective.w0, objective.lam
-        if outcome.judged is not None:
-            self.best_score_ = outcome.judged
-        elif hasattr(self, "best_score_"):
-            del self.best_score_
+        self.coef_, self.w0_ = outcome.w, objective.w0
+        store_outcome(self, outcome, objective.lam)
         self._warn(outcome)
         warn_below_start(self._values(queries), outcome.w, objective.w0)
         if outcome.certificate.stop is Stop.INTERRUPTED:

@@ -21,7 +21,7 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import EngineError, OptionError
 from rankopt.losses import make_loss
 from rankopt.losses.loss import GradientLoss, Loss, check_sign, is_nonnegative, protocol_of
-from rankopt.scorers.linear import Linear, Scorer, parts_of
+from rankopt.scorers.linear import Linear, Scorer, Slots, parts_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -118,7 +118,7 @@ Build = Callable[[Arrangement], tuple[Arrangement, Loss]]
 def shards(
     queries: Arrangement,
     build: Build,
-    scorer: Callable[[Linear], Scorer] = lambda linear: linear,
+    scorer: Callable[[Linear], Linear | Slots] = lambda linear: linear,
 ) -> tuple[Shard, ...]:
     """The queries that a loss can learn from, with that loss, in shards.
 
@@ -126,20 +126,24 @@ def shards(
     Raises DataError if no query can be learned from.
     """
     queries, loss = build(queries)
-    cuts = cut(queries.offsets)
-    found = []
-    for first, last in cuts:
-        low, high = queries.offsets[first], queries.offsets[last]
-        found.append(
-            Shard(
-                scorer(Linear(queries.features, queries.rows[low:high])),
-                queries.offsets[first : last + 1] - low,
-                queries.weights[first:last],
-                loss if len(cuts) == 1 else loss.select_queries(first, last),
-                first,
-            )
+    return shards_of(scorer(Linear(queries.features, queries.rows)), queries.offsets, queries.weights, loss)
+
+
+def shards_of(
+    scorer: Linear | Slots, offsets: Ints, weights: Floats, loss: Loss, rows: int | None = None
+) -> tuple[Shard, ...]:
+    """Queries of these documents, with weights (m,) and a loss, in shards of at least `rows` rows but the last."""
+    cuts = cut(offsets, rows)
+    return tuple(
+        Shard(
+            scorer.select(int(offsets[first]), int(offsets[last])),
+            offsets[first : last + 1] - offsets[first],
+            weights[first:last],
+            loss if len(cuts) == 1 else loss.select_queries(first, last),
+            first,
         )
-    return tuple(found)
+        for first, last in cuts
+    )
 
 
 def shards_of_grades(queries: Arrangement, factory: Callable[..., Loss]) -> tuple[Shard, ...]:

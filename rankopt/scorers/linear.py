@@ -126,6 +126,10 @@ class Linear:
     def with_features(self, features: Any) -> Linear:
         return Linear(features, self.rows)
 
+    def select(self, first: int, last: int) -> Linear:
+        """The documents first <= i < last."""
+        return Linear(self.features, self.rows[first:last])
+
     def scores(self, w: Floats, first: int, last: int) -> Floats:
         if (first, last) == (0, self.rows.size):
             return row_scores(self.features, self.rows, w, self._turns)
@@ -443,6 +447,10 @@ class Slots:
     def with_features(self, features: Any) -> Slots:
         return Slots(self.linear.with_features(features), self.slots)
 
+    def select(self, first: int, last: int) -> Slots:
+        """The documents first <= i < last."""
+        return Slots(self.linear.select(first, last), self.slots)
+
     def scores(self, w: Floats, first: int, last: int) -> Floats:
         check_weights(w, self.dimensions, self.slots)
         return np.stack([self.linear.scores(own, first, last) for own in w.reshape(self.slots, -1)], axis=1)
@@ -457,5 +465,7 @@ class Slots:
 
 
 def slot_scores(features: Any, coef: Floats) -> Floats:
-    """(N, k) the score of each document for each slot."""
+    """(N, k) the score of each document for each slot; (N,) under one weight vector."""
+    if coef.ndim == 1:
+        return linear_scores(features, coef)
     return np.stack([linear_scores(features, own) for own in coef], axis=1)

@@ -1,6 +1,6 @@
-"""Documents that belong in three slots of unlike worth, and all their matchings."""
+"""Documents that belong in three slots of unlike worth, or pairs of two sides, and all their matchings."""
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 
@@ -29,3 +29,28 @@ def matchings(n):
             placed = np.zeros((n + short, 3))
             placed[list(order), range(3)] = 1.0
             yield placed[:n]
+
+
+def pair_matchings(left, right, degrees):
+    """Every set of pairs in which no member has more than its degree, as 0/1 vectors."""
+    for chosen in product((0.0, 1.0), repeat=len(left)):
+        taken = np.array(chosen, dtype=bool)
+        if all(
+            np.unique(side[taken], return_counts=True)[1].max(initial=0) <= degree
+            for side, degree in zip((left, right), degrees, strict=True)
+        ):
+            yield np.array(chosen)
+
+
+def drawn_pairs(seed, queries=12, largest=4, pairs=9):
+    """Features φ(i, j) of pairs of a few small graphs, their worth, graph, and members; some pairs have no row."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for query in range(queries):
+        sizes = rng.integers(1, largest + 1, 2)
+        cells = rng.permutation(np.argwhere(np.ones(sizes)))[:pairs]
+        rows += [(query, *cell) for cell in cells]
+    query, left, right = np.array(rows).T
+    features = rng.normal(size=(query.size, 3))
+    wanted = features @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=query.size) > 0.5
+    return features, wanted * rng.integers(1, 3, query.size).astype(float), query, left, right

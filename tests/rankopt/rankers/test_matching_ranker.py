@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from problems.slots import matchings
+from problems.slots import drawn_pairs, matchings, pair_matchings
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
@@ -12,10 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.losses import BOUNDS
-from rankopt.losses.oracle_slots import EMPTY, assign_slots
+from rankopt.losses import BOUNDS, MarginLoss, get_bound
+from rankopt.losses.oracle_slots import EMPTY, assign_slots, pair_argmax
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
 
@@ -215,7 +216,172 @@ def test_what_cannot_be_matched_is_refused(made):
         ranker.score(features, np.zeros(slot.size), qid=qid)
     with pytest.raises(DataError, match="no slot 4"):
         ranker.explain(features[0], features[1], slot=4)
-    with pytest.raises(OptionError, match="slots are matched, not ranked"):
+    with pytest.raises(OptionError, match="constraints cannot be a int"):
         ranker.rank(features, qid, constraints=3)
+    with pytest.raises(OptionError, match="slots are matched, not ranked"):
+        ranker.sensitivity("site", [1], features, qid=qid, constraints=Admissible(3))
     with pytest.raises(OptionError, match="use score"):
         ranker.evaluate(features, slot, qid=qid)
+
+
+# Pairs with features of their own, and constraints: value, bound and certificate over all matchings.
+
+
+def losses_by_definition(scores, benefit, points, bound):
+    """max_y [⟨y, s⟩ - ⟨y, b⟩] + max_y ⟨y, b⟩ - ⟨r, s⟩: r the best y, the one of highest score, or any y."""
+    points = np.array(points).reshape(len(points), -1)
+    score, earned = points @ scores.ravel(), points @ benefit.ravel()
+    best = earned >= earned.max() - 1e-9
+    reference = {"tie-aware": score[best].max(), "nonconvex": score.max()}.get(bound, score[best].min())
+    return (score - earned).max() + earned.max() - reference
+
+
+@pytest.mark.parametrize("degrees", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_the_loss_of_pairs_is_its_definition_over_all_matchings(bound, degrees):
+    _, worth, query, left, right = drawn_pairs(1)
+    benefit = np.where(worth > 0, worth, -1.0)
+    offsets = np.searchsorted(query, np.arange(query[-1] + 2))
+    argmax = pair_argmax(benefit, offsets, (left.tolist(), right.tolist()), degrees)
+    scores = np.random.default_rng(2).normal(size=query.size)
+    found = MarginLoss.build(argmax, get_bound(bound)).at(scores)
+    for q in range(offsets.size - 1):
+        own = slice(*offsets[q : q + 2])
+        points = [*pair_matchings(left[own], right[own], degrees)]
+        expected = losses_by_definition(scores[own], benefit[own], points, bound)
+        if bound == "convex":  # the reference is one of the best matchings
+            lowest = losses_by_definition(scores[own], benefit[own], points, "tie-aware")
+            assert lowest - 1e-9 <= found.value[q] <= expected + 1e-9
+        else:
+            assert found.value[q] == pytest.approx(expected, abs=1e-9)
+        assert found.value[q] <= found.bound[q] + 1e-12 <= found.value[q] + 1e-9
+
+
+@pytest.fixture
+def pairs():
+    features, worth, query, left, right = drawn_pairs(0, queries=20)
+    return features, worth, {"qid": query, "attributes": pd.DataFrame({"left": left, "right": right})}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_pairs_are_trained_to_the_gap_of_a_certificate_that_is_right(bound, pairs):
+    features, worth, options = pairs
+    query, (left, right) = options["qid"], options["attributes"].to_numpy().T
+    if bound == "convex":  # one matching is best
+        worth = worth * np.random.default_rng(1).uniform(1.0, 2.0, worth.size)
+    ranker = MatchingRanker(pairs=("left", "right"), degrees=(2, 1), bound=bound, lam=0.05).fit(
+        features, worth, **options
+    )
+    benefit = np.where(worth > 0, worth, -worth[worth > 0].mean())
+    members = [query == q for q in np.unique(query)]
+    points = [[*pair_matchings(left[own], right[own], (2, 1))] for own in members]
+    best = np.array([max(y @ benefit[own] for y in ys) for own, ys in zip(members, points, strict=True)])
+
+    def objective(w):
+        scores = features @ w
+        losses = [
+            losses_by_definition(scores[own], benefit[own], ys, bound) for own, ys in zip(members, points, strict=True)
+        ]
+        return 0.025 * np.sum((w - ranker.w0_) ** 2) + np.mean(losses)
+
+    certificate = ranker.certificate_
+    assert certificate.relative_gap <= 1e-3
+    assert certificate.primal == pytest.approx(objective(ranker.coef_), rel=1e-9)
+    if bound == "convex":
+        rng = np.random.default_rng(0)
+        nearby = ranker.coef_ + 0.1 * rng.normal(size=(50, 3))
+        assert min(map(objective, nearby)) >= certificate.bound
+    scores, ranked = ranker.predict(features), ranker.rank(features, **options)
+    assert_allclose(scores, features @ ranker.coef_)
+    reached = []
+    for q, own, ys in zip(np.unique(query), members, points, strict=True):
+        chosen = np.isin(np.flatnonzero(own), ranked[q]).astype(float)
+        assert scores[own] @ chosen == pytest.approx(max(y @ scores[own] for y in ys))
+        assert (np.diff(scores[ranked[q]]) <= 0).all()
+        reached.append(benefit[own] @ chosen)
+    parts = [part / most for part, most in zip(reached, best, strict=True) if most > 0]
+    assert ranker.score(features, worth, **options) == pytest.approx(np.mean(parts))
+    table = ranker.bound_tightness(features, worth, **options)
+    assert_allclose(sorted(table.regret), sorted(best - reached), atol=1e-9)
+    assert all((table.bounds[name] >= table.regret - 1e-9).all() for name in BOUNDS)
+
+
+def test_models_of_pairs_do_not_depend_on_the_order_of_rows_and_are_saved(pairs, tmp_path):
+    features, worth, options = pairs
+    ranker = MatchingRanker(pairs=("left", "right"), lam=0.1, w0="regression").fit(features, worth, **options)
+    p = np.random.default_rng(0).permutation(worth.size)
+    moved = {"qid": options["qid"][p], "attributes": options["attributes"].iloc[p]}
+    assert_array_equal(clone(ranker).fit(features[p], worth[p], **moved).coef_, ranker.coef_)
+    ranker.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.rank(features, **options)[3].tolist() == ranker.rank(features, **options)[3].tolist()
+    assert loaded.explain(features[0], features[1]).total == pytest.approx(-np.diff(ranker.predict(features[:2]))[0])
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_constrained_slots_are_matched_and_proved_over_the_admissible_matchings(bound):
+    """At most one document of a site, no "c" in the third slot; a query that cannot fill three slots fills two."""
+    rng = np.random.default_rng(5)
+    n, queries, k = 5, 12, 3
+    features, query = rng.normal(size=(n * queries, 4)), np.repeat(np.arange(queries), n)
+    slot, site = rng.integers(0, 4, query.size), rng.choice(list("abcd"), query.size)
+    rule = (
+        Admissible(k, on_infeasible="truncate").at_most(1, by="site").at_most(0, documents={"site": "c"}, positions=[2])
+    )
+    options = {"qid": query, "attributes": {"site": site}}
+    ranker = MatchingRanker(constraints=rule, bound=bound, lam=0.1).fit(features, slot, **options)
+    worth = (slot[:, None] == [1, 2, 3]).astype(float)
+    scores, ranked = ranker.predict(features), ranker.rank(features, **options)
+    reached, losses = [], []
+    for q in range(queries):
+        own = query == q
+        placed = [*matchings(n)] + [y * (np.arange(3) != empty) for y in matchings(n) for empty in range(3)]
+        fits = [
+            y
+            for y in placed
+            if all((y[site[own] == one].sum() <= 1) for one in "abcd") and not y[site[own] == "c", 2].any()
+        ]
+        most = max(y.sum() for y in fits)
+        points = [y for y in fits if y.sum() == most]
+        chosen = np.zeros((n, k))
+        filled = np.flatnonzero(ranked[q] != EMPTY)
+        chosen[ranked[q][filled] - n * q, filled] = 1.0
+        assert any(np.array_equal(chosen, y) for y in points)
+        assert (chosen * scores[own]).sum() == pytest.approx(max((y * scores[own]).sum() for y in points))
+        best = max((y * worth[own]).sum() for y in points)
+        if best > 0:
+            reached.append((chosen * worth[own]).sum() / best)
+        if best > min((y * worth[own]).sum() for y in points):
+            losses.append(losses_by_definition(scores[own], worth[own], points, bound))
+    assert ranker.score(features, slot, **options) == pytest.approx(np.mean(reached))
+    assert ranker.certificate_.relative_gap <= 1e-3
+    if bound != "convex":  # the convex reference is one of several best matchings
+        value = np.mean(losses) + 0.05 * np.sum((ranker.coef_ - ranker.w0_) ** 2)
+        assert ranker.certificate_.primal == pytest.approx(value, rel=1e-6)
+
+
+def test_what_pairs_and_constraints_do_not_take_is_refused(pairs, made):
+    features, worth, options = pairs
+    for wrong, message in (
+        ({"pairs": "left"}, "pairs must be two attributes"),
+        ({"pairs": ("left", "right"), "degrees": (0, 1)}, "degrees must be two positive integers"),
+        ({"pairs": ("left", "right"), "n_positions": 2}, "are options of slots"),
+        ({"pairs": ("left", "right"), "constraints": Admissible(2)}, "pairs take no constraints"),
+        (
+            {"constraints": Admissible(2).at_most(1, by="left").penalized("left", penalty=1.0)},
+            "constraints of slots are hard",
+        ),
+        ({"constraints": Admissible(2), "n_positions": 3}, "constraints are of 2 positions, but there are 3 slots"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            MatchingRanker(**wrong).fit(features, worth, **options)
+    ranker = MatchingRanker(pairs=("left", "right"), lam=1.0)
+    with pytest.raises(DataError, match="pairs need the attribute 'left'"):
+        ranker.fit(features, worth, qid=options["qid"])
+    with pytest.raises(DataError, match="none is worth anything"):
+        ranker.fit(features, 0.0 * worth, **options)
+    features, slot, qid = made
+    with pytest.raises(DataError, match=r"has no admissible ranking.*on_infeasible='truncate'\. At least"):
+        MatchingRanker(constraints=Admissible(3).at_most(1, by="site")).fit(
+            features, slot, qid=qid, attributes={"site": np.full(slot.size, "a")}
+        )
