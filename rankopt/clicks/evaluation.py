@@ -121,11 +121,11 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
         found = np.zeros(own.n_documents)
         for start, order in zip(own.offsets[:-1].tolist(), orders, strict=True):
             found[start + np.asarray(order)] = discount[start : start + len(order)]
-        return queries.ungroup(found)
+        return found[np.argsort(queries.rows)]
     scores = np.asarray(ranker.predict(queries) if given is None else given, dtype=np.float64)
     if scores.shape != (queries.n_documents,) or not np.isfinite(scores).all():
         raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got shape {scores.shape}.")
     scores = scores[queries.rows]
     rows, made = sorted_rows(query, scores), np.empty(scores.size)
     made[rows] = mean_of_alike(discount, np.arange(rows.size), query, scores[rows])
-    return queries.ungroup(made)
+    return made[np.argsort(queries.rows)]
