@@ -95,7 +95,9 @@ def first_not_finite(features: Features, is_wrong: Callable[[Any], Any]) -> tupl
 SHOWN = 6  # maximum number of distinct grades counted, and of attributes named
 
 
-def summary(features: Features, offsets: Ints, relevance: Floats | None, attributes: Sequence[str]) -> str:
+def summary(
+    features: Features, offsets: Ints, relevance: Floats | None, attributes: Sequence[str], has_gains: bool = False
+) -> str:
     """For example `Queries(2 queries, 5 documents (2 to 3 a query), 4 features float64, grades 0: 3, 1: 2)`."""
     sizes, (n, d) = np.diff(offsets), features.shape
     kind = f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
@@ -103,7 +105,7 @@ def summary(features: Features, offsets: Ints, relevance: Floats | None, attribu
         f"{sizes.size} {'query' if sizes.size == 1 else 'queries'}",
         f"{n} document{'' if n == 1 else 's'} ({range_text(sizes)} a query)",
         f"{d} feature{'' if d == 1 else 's'} {kind}",
-        _grades(relevance),
+        _grades(relevance, "gains" if has_gains else "grades"),
         *attributes_text(attributes),
     ]
     return f"Queries({', '.join(parts)})"
@@ -122,15 +124,15 @@ def range_text(sizes: Ints) -> str:
     return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
 
 
-def _grades(relevance: Floats | None) -> str:
+def _grades(relevance: Floats | None, name: str) -> str:
     if relevance is None:
         return "no grades"
     grades, counts = np.unique(relevance, return_counts=True)
     if not grades.size:
         return "no grades"
     if grades.size > SHOWN:
-        return f"grades {grades[0]:g} to {grades[-1]:g}"
-    return "grades " + ", ".join(f"{grade:g}: {count}" for grade, count in zip(grades, counts, strict=True))
+        return f"{name} {grades[0]:g} to {grades[-1]:g}"
+    return f"{name} " + ", ".join(f"{grade:g}: {count}" for grade, count in zip(grades, counts, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -412,7 +414,7 @@ class Queries(CompactReprMixin):
 
     def __str__(self) -> str:
         """Counts, the range of sizes, the grades, the names of attributes."""
-        return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
+        return summary(self.features, self.offsets, self.relevance, tuple(self.attributes), self.has_gains)
 
     def _check_values(self, features: Features | None) -> None:
         wrong = first_wrong_value(features, self.relevance, self.feature_names, self.has_gains)

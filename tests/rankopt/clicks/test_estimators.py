@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rankopt.clicks import ClickLog, PositionBased, PositionBias, TrustBias, evaluate_policy, simulate_clicks
-from rankopt.data import Queries, load_sample
+from rankopt.data import Queries, load_sample, save_queries
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import ScoreLoss
 from rankopt.measures import evaluate
@@ -266,3 +266,19 @@ def test_gains_of_a_selection_are_those_of_the_log(log):
     wanted = every.select(chosen)
     assert_array_equal(part.gains(bias).relevance, wanted.relevance)
     assert part.queries.query_ids == wanted.query_ids
+
+
+def test_gains_are_measured_linearly_or_not_at_all(digits, tmp_path):
+    gains, scores = digits.with_gains(np.linspace(-1, 1, digits.n_documents)), digits.features[:, 0]
+    values = evaluate(gains, scores, ["DCG@10", "P@3", "WTA"])
+    assert repr(values.measures[0]) == "DCG(gain='linear')@10"
+    first = gains.relevance[[own[np.argmax(scores[own])] for own in np.split(digits.rows, digits.offsets[1:-1])]]
+    tied = evaluate(digits, scores, "WTA").tied
+    if not tied.any():
+        assert_allclose(values.values[2], first)
+    for measure in ("nDCG@10", "AP", "ERR", "P(rel=2)@3", "AP + DCG@10"):
+        with pytest.raises(MeasureError, match="not linear in the gains"):
+            evaluate(gains, scores, measure)
+    assert "gains -1 to 1" in str(gains)
+    with pytest.raises(DataError, match="gains are estimates and are not stored"):
+        save_queries(gains, tmp_path / "folder")
