@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints, check_type, generator
+from formulations.marginals.plackett_luce import plackett_luce_marginals
 from rankopt.clicks.log import ClickLog
 from rankopt.clicks.propensities import PositionBias
 from rankopt.data.queries import Queries
@@ -15,7 +16,6 @@ from rankopt.errors import DataError, OptionError
 from rankopt.options import COUNT, NOT_NEGATIVE, Interval, as_numbers, check
 
 SHARE = Interval(0, 1, "both")
-DRAWS = 1000  # lists by which the placements of a policy with temperature are estimated
 AT_ONCE = 2**22
 
 
@@ -117,8 +117,8 @@ def simulate_clicks(
     keeps them. ranker: a fitted ranker, scores (N,), or a list of them, of which each session sees one at random.
     model: `PositionBased()` by default, `TrustBias` or `Cascade`. sessions: drawn from the queries uniformly.
     positions: length of the lists. temperature: above 0 lists are drawn without replacement with probabilities
-    proportional to exp(score / temperature) (Plackett-Luce). `placements` of the log are exact without temperature,
-    else shares of 1,000 other draws. Nothing depends on the order of rows or queries.
+    proportional to exp(score / temperature) (Plackett-Luce). The log has the exact
+    `placements`. Nothing depends on the order of rows or queries.
     """
     check_type("queries", queries, Queries, error=DataError)
     if queries.relevance is None:
@@ -149,13 +149,12 @@ def simulate_clicks(
             shown += np.bincount(place.ravel(), minlength=shown.size).reshape(shown.shape)
             clicked += np.bincount(place[clicks], minlength=shown.size).reshape(shown.shape)
             left -= some
-        lists = (
-            _lists(scores[:, own], DRAWS, width, float(temperature), random)
-            if temperature
-            else np.argsort(-scores[:, own], axis=1, kind="stable")[:, :width]
-        )
-        shares = np.bincount((lists * width + np.arange(width)).ravel(), minlength=shown.size) / len(lists)
-        placements[own, :width] = shares.reshape(shown.shape)
+        if temperature:
+            shares = np.mean([plackett_luce_marginals(one / temperature, width) for one in scores[:, own]], axis=0).T
+        else:
+            lists = np.argsort(-scores[:, own], axis=1, kind="stable")[:, :width] * width + np.arange(width)
+            shares = np.bincount(lists.ravel(), minlength=shown.size).reshape(shown.shape) / len(lists)
+        placements[own, :width] = shares
         at, place = np.nonzero(shown)
         found.append((own[at], place + 1, shown[at, place], clicked[at, place]))
     rows, at, shown, clicked = (np.concatenate(part) for part in zip(*found, strict=True))
