@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, numbers
+from formulations.arrays import Floats, finite
 from formulations.errors import InvalidProblemError
 
 STEP, LEAST, SURE = 0.125, 1e-17, 45.0
@@ -19,16 +19,16 @@ def plackett_luce_marginals(scores: ArrayLike, positions: int) -> Floats:
 
         P_kj = ∫ u_j exp(-u_j t) Q_jk(t) dt,   Q_jk(t) the probability that k of the others arrive before t
 
-    Q_j is the product of polynomials (1 - p_i + p_i z) of the others, p_i = 1 - exp(-u_i t), from products from the left
+    Q_j is the product of polynomials (1 - p_i + p_i z) of the others, p_i = 1 - exp(-u_i t), of products from the left
     and from the right: O(n k²) for each point of a trapezoid rule in log t, which converges exponentially.
 
     Args:
         scores: (n,) finite scores, divided by the temperature.
         positions: k <= n.
     """
-    s = numbers("scores", scores)
+    s = finite("scores", scores, 1)
     n, k = s.size, int(positions)
-    if s.ndim != 1 or not n or not 1 <= k <= n:
+    if not n or not 1 <= k <= n:
         raise InvalidProblemError(f"positions must be from 1 to the number of scores, {n}; got {positions}")
     rates = np.exp(np.maximum(s - s.max(), -600.0))
     last = np.sort(rates)[::-1][min(k, n - 1)]  # when the fastest k and one more have arrived, nothing is open
