@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
-from rankopt.clicks.log import CLIP, ClickLog, EstimatorName
+from rankopt.clicks.log import CLIP, ESTIMATORS, ClickLog, EstimatorName
 from rankopt.clicks.propensities import PositionBias
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
@@ -17,6 +17,7 @@ from rankopt.evaluation.evaluation import interval_of
 from rankopt.losses.segment_ops import mean_of_alike, sorted_rows
 from rankopt.measures.notation import linear_in_gains
 from rankopt.measures.tied_ranking import query_of_row
+from rankopt.options import as_numbers, check
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +73,7 @@ def evaluate_policy(
     linear in gains: DCG@k or P@k. Queries count by their sessions. The interval is of Student's t over queries.
     """
     check_type("log", log, ClickLog, error=OptionError, cure="Pass a ClickLog.")
+    check("estimator", estimator, ESTIMATORS)
     parsed = linear_in_gains(measure)
     weight = discounts_of(log.queries, ranker, parsed)
     estimated = log.gains(propensities, "clipped" if estimator == "snips" else estimator, clip=clip, model=model)
@@ -105,8 +107,7 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
     given = ranker if not hasattr(ranker, "predict") else None
     own, query = queries.grouped(), query_of_row(queries.offsets)
     discount = measure.discounts(queries.offsets)
-    if given is not None and np.ndim(given) == 2:
-        placements = np.asarray(given, dtype=np.float64)
+    if given is not None and (placements := as_numbers("ranker", given)).ndim == 2:
         if len(placements) != queries.n_documents:
             raise DataError(f"placements must have {queries.n_documents} rows, one a document; got {len(placements)}.")
         first = queries.offsets[:-1][queries.query_of(np.arange(len(placements)))]
@@ -122,7 +123,7 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
         for start, order in zip(own.offsets[:-1].tolist(), orders, strict=True):
             found[start + np.asarray(order)] = discount[start : start + len(order)]
         return found[np.argsort(queries.rows)]
-    scores = np.asarray(ranker.predict(queries) if given is None else given, dtype=np.float64)
+    scores = as_numbers("ranker", ranker.predict(queries) if given is None else given)
     if scores.shape != (queries.n_documents,) or not np.isfinite(scores).all():
         raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got shape {scores.shape}.")
     scores = scores[queries.rows]

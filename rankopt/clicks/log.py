@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints, check_type, is_sparse
+from formulations.arrays import Floats, Ints, as_path, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
 from rankopt.clicks.propensities import PositionBias
 from rankopt.data.queries import Queries
@@ -22,7 +22,7 @@ from rankopt.data.tables import column_of, find_column, table_at
 from rankopt.data.typing import Ids, Rows, Values
 from rankopt.data.validation import as_features, codes_of_ids, column, column_names
 from rankopt.errors import DataError, OptionError
-from rankopt.options import Interval, check
+from rankopt.options import Interval, as_numbers, check
 
 EstimatorName = Literal["ips", "clipped", "snips", "dr"]
 ESTIMATORS = ("ips", "clipped", "snips", "dr")
@@ -52,6 +52,7 @@ class ClickLog(CompactReprMixin):
     placements: Floats | None = None
 
     def __post_init__(self) -> None:
+        check_type("queries", self.queries, Queries, error=DataError)
         for name in ("rows", "positions", "shown", "clicked", "sessions"):
             object.__setattr__(self, name, _counts(name, getattr(self, name)))
         rows, n = self.rows, self.queries.n_documents
@@ -75,7 +76,7 @@ class ClickLog(CompactReprMixin):
                 "times; a session shows a document once."
             )
         if self.placements is not None:
-            P = np.array(self.placements, dtype=np.float64)
+            P = as_numbers("placements", self.placements)
             if P.ndim != 2 or len(P) != n or not (P >= 0).all() or (P.sum(axis=1) > 1 + 1e-9).any():
                 raise DataError(f"placements must be probabilities ({n}, positions), at most 1 in each row.")
             P.setflags(write=False)
@@ -163,19 +164,25 @@ class ClickLog(CompactReprMixin):
                 f"a {type(frame).__name__} is no data frame; pass one, or ClickLog.from_arrays its columns."
             )
         names = [str(name) for name in names]
+        given = () if features is None else each("features", features, DataError)
+        unknown = [
+            name for name in (*given, session) if name is not None and not (isinstance(name, str) and name in names)
+        ]
+        if unknown:
+            raise DataError(f"the log has no column {unknown[0]!r:.80}; it has {', '.join(names)}")
         roles = {
             "query": find_column("qid", query, [one for one in names if one != session], "the log"),
             "document": find_column("document", document, names, "the log"),
             "position": find_column("document", position, names, "the log"),
             "click": find_column("document", click, names, "the log"),
-            "session": None if session is None else find_column("document", session, names, "the log"),
+            "session": session,
         }
         missing = next((role for role in ("query", "document") if roles[role] is None), None)
         if missing is not None:
             raise DataError(
                 f"the log has no column of {missing} ids among {', '.join(names)}; name it: {missing}='...'"
             )
-        chosen = [name for name in names if name not in roles.values()] if features is None else list(features)
+        chosen = [name for name in names if name not in roles.values()] if features is None else given
         if not chosen:
             raise DataError("the log has no features; name their columns: features=[...]")
         found = {name: column_of(frame, name, "the log") for name in (*chosen, *filter(None, roles.values()))}
@@ -190,7 +197,7 @@ class ClickLog(CompactReprMixin):
     @classmethod
     def read(cls, path: str | PathLike[str], **columns: Any) -> Self:
         """`from_frame` of a parquet, CSV or Feather file (extra `tables`)."""
-        return cls.from_frame(table_at(fspath(path)), **columns)
+        return cls.from_frame(table_at(as_path(path, DataError, "path")), **columns)
 
     def __len__(self) -> int:
         """The number of sessions."""
@@ -204,8 +211,9 @@ class ClickLog(CompactReprMixin):
 
     def select(self, indices: Any) -> ClickLog:
         """The log of the queries at these indices: distinct integers, a mask (m,) or a slice."""
-        chosen = np.arange(len(self.queries))[indices]
-        queries = self.queries.select(chosen)
+        queries = self.queries.select(indices)
+        number = {name: q for q, name in enumerate(self.queries.query_ids)}
+        chosen = np.array([number[name] for name in queries.query_ids])
         new = np.full(self.queries.n_documents, -1)
         new[self._rows_of(chosen)] = np.arange(queries.n_documents)
         kept = new[self.rows] >= 0
@@ -314,10 +322,10 @@ class ClickLog(CompactReprMixin):
 
 
 def _counts(name: str, values: Any) -> Ints:
-    made = np.array(values)
+    made = as_numbers(name, values)
+    made = made.astype(np.int64) if (np.abs(made) < 2**62).all() and (made == np.floor(made)).all() else made
     if made.ndim != 1 or made.dtype.kind not in "iu" or (made < 0).any():
         raise DataError(f"{name} must be whole numbers >= 0, one each.")
-    made = made.astype(np.int64)
     made.setflags(write=False)
     return made
 

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from formulations.arrays import Floats, Ints, generator
 from formulations.display import CompactReprMixin, axes_for
 from rankopt.errors import DataError, OptionError
-from rankopt.options import COUNT, NOT_NEGATIVE, as_numbers, check
+from rankopt.options import COUNT, NOT_NEGATIVE, Interval, as_numbers, check
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ class PositionBias(CompactReprMixin):
             raise OptionError(f"propensities must be numbers >= 0, one a position, the first above 0; got {e}.")
         object.__setattr__(self, "propensities", e)
         for name, usual in (("trust", 0.0), ("low", np.nan), ("high", np.nan)):
-            given = np.asarray(getattr(self, name), dtype=np.float64)
+            given = as_numbers(name, getattr(self, name))
             values = np.full(e.size, usual) if not given.size else given
             if values.shape != e.shape:
                 raise OptionError(f"{name} must be {e.size} numbers, one a position; got shape {values.shape}.")
@@ -200,7 +200,7 @@ def _with_intervals(
     fit: Callable[[Floats], Floats], counts: _Counts, resamples: int, random_state: Any
 ) -> tuple[Floats, Floats, Floats]:
     """(propensities, low, high) of an estimator of e by the weights of queries."""
-    check("resamples", resamples, (0, COUNT))
+    check("resamples", resamples, (Interval(0, 100_000, "both", integer=True),))
     random, m = generator("random_state", random_state), counts.queries
     e = fit(np.ones(m))
     draws = [fit(np.bincount(random.integers(0, m, m), minlength=m).astype(np.float64)) for _ in range(int(resamples))]

@@ -96,7 +96,10 @@ class Cascade:
 def click_probability(relevance: Floats, noise: float = 0.1) -> Floats:
     """r = noise + (1 - noise) (2^y - 1) / (2^y_max - 1), the usual assumption of simulations, of grades y."""
     check("noise", noise, (SHARE,))
-    gain = np.exp2(relevance) - 1
+    grades = as_numbers("relevance", relevance)
+    gain = np.exp2(grades) - 1
+    if not ((gain >= 0) & (gain < np.inf)).all():
+        raise DataError("relevance must be finite grades >= 0, and 2^y finite.")
     return np.asarray(noise + (1 - noise) * gain / max(float(gain.max(initial=0.0)), 1e-300))
 
 
@@ -126,12 +129,16 @@ def simulate_clicks(
     for name, value in (("sessions", sessions), ("positions", positions)):
         check(name, value, (COUNT,))
     check("temperature", temperature, (NOT_NEGATIVE,))
-    several = isinstance(ranker, list | tuple) and any(hasattr(one, "predict") or np.ndim(one) for one in ranker)
+    several = isinstance(ranker, list | tuple) and any(
+        hasattr(one, "predict") or isinstance(one, list | tuple | np.ndarray) for one in ranker
+    )
     rankers = list(ranker) if several else [ranker]
     scores = np.array([_scores(one, queries) for one in rankers])
     user: ClickModel = PositionBased() if model is None else model
+    if not callable(getattr(user, "clicks", None)) or isinstance(user, type):
+        raise OptionError(f"model cannot be {model!r:.80}; pass PositionBased(), TrustBias(), Cascade(), or your own.")
     random, r = generator("random_state", random_state), click_probability(queries.relevance, noise)
-    m, k = len(queries), int(positions)
+    m, k = len(queries), min(int(positions), int(np.diff(queries.offsets).max()))
     drawn = np.bincount(random.integers(0, m, int(sessions)), minlength=m)
     times, placements = np.zeros(m, dtype=np.int64), np.zeros((queries.n_documents, k))
     found: list[tuple[Ints, Ints, Ints, Ints]] = []

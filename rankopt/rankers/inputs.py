@@ -216,15 +216,16 @@ def measure_for(ranker: Any, queries: Queries) -> Any:
 @contextmanager
 def measuring_gains(ranker: Any, queries: Queries) -> Iterator[None]:
     """While a ranker is trained on gains its measure is `measure_for` them."""
-    given = ranker.measure
-    if queries.has_gains:
-        if not ranker._takes_gains:
-            raise OptionError(
-                f"{type(ranker).__name__} trains no function that is linear in the gains of documents, so estimates "
-                "from clicks would be biased; use LargeMarginRanker, SmoothRanker, DirectRanker, BoostedRanker, "
-                "RegressionRanker or LossRanker('squared')"
-            )
-        ranker.measure = measure_for(ranker, queries)
+    if not queries.has_gains:
+        yield
+        return
+    if not ranker._takes_gains:
+        raise OptionError(
+            f"{type(ranker).__name__} trains no function that is linear in the gains of documents, so estimates from "
+            "clicks would be biased; use LargeMarginRanker, SmoothRanker, DirectRanker, BoostedRanker, "
+            "RegressionRanker or LossRanker('squared')"
+        )
+    given, ranker.measure = ranker.measure, measure_for(ranker, queries)
     try:
         yield
     finally:
