@@ -322,10 +322,10 @@ class ClickLog(CompactReprMixin):
 
 
 def _counts(name: str, values: Any) -> Ints:
-    made = as_numbers(name, values)
-    made = made.astype(np.int64) if (np.abs(made) < 2**62).all() and (made == np.floor(made)).all() else made
-    if made.ndim != 1 or made.dtype.kind not in "iu" or (made < 0).any():
+    given = as_numbers(name, values)
+    if given.ndim != 1 or not ((given >= 0) & (given < 2**62) & (given == np.floor(given))).all():
         raise DataError(f"{name} must be whole numbers >= 0, one each.")
+    made: Ints = given.astype(np.int64)
     made.setflags(write=False)
     return made
 
