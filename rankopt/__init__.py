@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     __version__: str
 
 FOLDERS = (
-    "data", "scorers", "measures", "losses", "evaluation", "ratings", "constraints", "sweeps", "risk", "engines",
-    "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "decisions", "torch",
-    "experiments", "report", "experimental", "commands",
+    "data", "scorers", "measures", "losses", "evaluation", "clicks", "ratings", "constraints", "sweeps", "risk",
+    "engines", "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "decisions",
+    "torch", "experiments", "report", "experimental", "commands",
 )  # fmt: skip
 """The subpackages in import order: each imports only earlier ones, `errors` and `fitting`."""
 
