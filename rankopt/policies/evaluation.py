@@ -158,9 +158,10 @@ class ExposureEvaluation(CompactReprMixin):
     queries: m ids. utility (m,): the expected measure. optimum (m,): that of the best policy, NaN where none keeps the
     limits; of amortized limits, of the policy that is best for all queries together. bound: the proven upper bound on
     the mean utility of every policy that keeps the limits, over the queries that have one. exposure: from group to (m,)
-    its mean exposure per merit, NaN without the group. disparity (m,): the largest difference of two groups. excess: by
-    how much the worst limit is broken, (m,) or, if amortized, (1,). least_excess: the least possible, likewise.
-    tolerance: an excess that counts as kept, also by the best policy.
+    its mean exposure per merit, NaN without the group. In units of the mean of all documents: disparity (m,), the
+    largest difference of two groups; excess, by how much the worst limit is broken, (m,) or, if amortized, (1,);
+    least_excess, the least possible, likewise; tolerance, an excess that counts as kept, also by the best policy. unit:
+    the mean of these units.
     """
 
     measure: str
@@ -174,6 +175,7 @@ class ExposureEvaluation(CompactReprMixin):
     excess: Floats
     least_excess: Floats
     tolerance: float
+    unit: float
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -199,7 +201,7 @@ class ExposureEvaluation(CompactReprMixin):
         if not self.amortized:
             return float(self.disparity.mean())
         means = [np.nanmean(values) for values in self.exposure.values()]
-        return float(np.ptp(means)) if means else 0.0
+        return float(np.ptp(means) / self.unit) if means else 0.0
 
     def __str__(self) -> str:
         kept, m = int(self.kept.sum()), self.utility.size
@@ -269,8 +271,9 @@ def evaluate_exposure(
     amortized : default False
         Whether limits hold on the weighted mean over queries, instead of in each.
     tolerance : default 1e-6
-        The excess of a limit that counts as kept. The limits of the optimum are loosened by it, so that no policy that
-        keeps them to the tolerance exceeds it. Raise it for marginals that were estimated from few rankings.
+        The excess of a limit, in units of the mean exposure per merit, that counts as kept. The limits of the optimum
+        are loosened by it, so that no policy that keeps them to the tolerance exceeds it. Raise it for marginals that
+        were estimated from few rankings.
 
     Returns
     -------
@@ -290,7 +293,7 @@ def evaluate_exposure(
     for q, (one, e) in enumerate(zip(problems, exposures, strict=True)):
         for name, value in zip(one.groups, one.shares @ e if one.groups else (), strict=True):
             groups[name][q] = value
-        disparity[q] = np.ptp(one.shares @ e) if one.groups else 0.0
+        disparity[q] = np.ptp(one.shares @ e) / one.unit if one.groups else 0.0
     best = [best_policy(own, tolerance=tolerance) for own in ([problems] if amortized else [[one] for one in problems])]
     optimum = np.array([one.bound for one in best])
     if amortized:
@@ -309,6 +312,7 @@ def evaluate_exposure(
         excess=worst_excess(problems, exposures, amortized),
         least_excess=np.array([one.excess + tolerance if one.excess > KEPT else 0.0 for one in best]),
         tolerance=float(tolerance),
+        unit=float(np.mean([one.unit for one in problems])),
     )
 
 

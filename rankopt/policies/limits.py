@@ -86,6 +86,11 @@ class PolicyQuery(CompactReprMixin):
     groups: tuple[str, ...] = ()
     shares: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
+    @property
+    def unit(self) -> float:
+        """The mean exposure of a document per mean merit, in which excess and disparity are measured."""
+        return float(self.attention.sum() / self.gain.size / self.weight)
+
     def excess(self, exposure: Floats) -> Floats:
         """(r,) by how much the exposure (n,) of the documents breaks each limit; negative where it keeps it."""
         return self.rows @ exposure - self.bounds if self.names else np.zeros(0)
@@ -168,7 +173,8 @@ def _limits(exposure: Exposure, attributes: Mapping[str, Any], gain: Floats) -> 
 @dataclass(frozen=True, eq=False)
 class BestPolicy(CompactReprMixin):
     """The best marginals of each query under limits, `bound` on the utility of any policy that keeps them, summed over
-    the queries, and `excess`, the least by which every policy breaks a limit (0 if the limits can be kept)."""
+    the queries, and `excess`, the least by which every policy breaks a limit (0 if the limits can be kept), in units of
+    the mean exposure per merit."""
 
     marginals: tuple[Floats, ...]
     bound: float
@@ -187,7 +193,7 @@ def best_policy(
     carried : mapping, optional
         What earlier queries add to the sum of each limit, by name.
     tolerance : float, default 0
-        What is added to each bound.
+        What is added to each bound, in units of the mean exposure per merit.
 
     Returns
     -------
@@ -201,8 +207,8 @@ def best_policy(
     upper, weights = -np.array([(carried or {}).get(name, 0.0) for name in index]), np.zeros(len(index))
     blocks = list[csr_array]()
     for one, own in zip(queries, member, strict=True):
-        upper[own] += one.weight * (one.bounds + tolerance)
-        weights[own] += one.weight
+        upper[own] += one.weight * (one.bounds + tolerance * one.unit)
+        weights[own] += one.weight * one.unit
         place = csr_array((np.full(own.size, one.weight), (own, np.arange(own.size))), shape=(len(index), own.size))
         rows = one.rows if own.size else np.zeros((0, one.gain.size))
         blocks.append(csr_array(place @ csr_array(kron(one.attention[None, :], rows))))
@@ -235,13 +241,14 @@ def best_policy(
 
 
 def worst_excess(queries: Sequence[PolicyQuery], exposures: Sequence[Floats], amortized: bool) -> Floats:
-    """By how much the exposures (n,) of each query break the worst limit: (1,) if amortized, else (m,); 0 if none."""
+    """By how much the exposures (n,) of each query break the worst limit, in units of the mean exposure per merit: (1,)
+    if amortized, else (m,); 0 if they break none."""
     own = [query.excess(exposure) for query, exposure in zip(queries, exposures, strict=True)]
     if not amortized:
-        return np.array([max(0.0, one.max(initial=0.0)) for one in own])
+        return np.array([one.max(initial=0.0) / query.unit for query, one in zip(queries, own, strict=True)])
     total, weight = defaultdict[Hashable, float](float), defaultdict[Hashable, float](float)
     for query, one in zip(queries, own, strict=True):
         for name, value in zip(query.names, one, strict=True):
             total[name] += query.weight * value
-            weight[name] += query.weight
+            weight[name] += query.weight * query.unit
     return np.array([max(0.0, *(total[name] / weight[name] for name in total), 0.0)])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes
 from rankopt.errors import OptionError
 from rankopt.optimize.objective import deviations
-from rankopt.options import COUNT, NOT_NEGATIVE, POSITIVE, Rules, check_options, seed_from
+from rankopt.options import COUNT, NOT_NEGATIVE, POSITIVE, Interval, Rules, check_options, seed_from
 from rankopt.policies.limits import PolicyQuery, attention_of, check_exposure, policy_queries, utility_measure
 from rankopt.rankers.inputs import documents_of, read_queries
 from rankopt.rankers.linear import LinearRanker, cross_validated_ridge
@@ -35,7 +36,7 @@ from rankopt.scorers.linear import linear_scores
 
 LEAST = -600.0  # logarithm of the smallest weight of a document next to the largest
 ROUNDS = 10  # of multipliers
-PENALTY = 10.0  # of a squared excess, in units of the mean best utility
+PENALTIES = (0.05, 1.0)  # of a squared excess, first and last, in units of the mean best utility
 STEP, DECAY, MEMORY = 0.1, 0.9, 0.99  # Adam: the first step in deviations of the scores, and the two decays
 AVERAGED = 0.2  # the part of the steps, at the end, whose weights are averaged
 
@@ -115,8 +116,8 @@ class PlackettLuceRanker(LinearRanker):
         Rankings that are drawn of each query in a step.
     max_iter : default 300
         Steps.
-    tol : default 0.01
-        The excess of a limit on the training queries above which `fit` warns.
+    tol : default 0.05
+        `fit` warns if a limit is exceeded by more on the training queries, in units of the mean exposure.
     random_state : default None
         The seed of the rankings that are drawn in training; None is 0.
 
@@ -135,8 +136,8 @@ class PlackettLuceRanker(LinearRanker):
     _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "n_iter_", "utility_", "excess_")
 
     _rules: ClassVar[Rules] = {
-        "amortized": (bool,), "temperature": (POSITIVE,), "lam": (NOT_NEGATIVE,), "samples": (COUNT,),
-        "max_iter": (COUNT,), "tol": (NOT_NEGATIVE,),
+        "amortized": (bool,), "temperature": (POSITIVE,), "lam": (NOT_NEGATIVE,), "max_iter": (COUNT,),
+        "samples": (Interval(2, integer=True),), "tol": (NOT_NEGATIVE,),
     }  # fmt: skip
 
     n_iter_: int
@@ -153,7 +154,7 @@ class PlackettLuceRanker(LinearRanker):
         lam: float = 1e-3,
         samples: int = 32,
         max_iter: int = 300,
-        tol: float = 0.01,
+        tol: float = 0.05,
         random_state: Seed = None,
         normalize: Normalize = "auto",
         missing: Missing = "error",
@@ -264,10 +265,11 @@ class _Training:
             names = [name if ranker.amortized else (q, name) for name in one.names]
             self.member.append(np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64))
             self.weight.append(float(queries.weights[q]) * (one.weight if ranker.amortized else 1.0))
-        self.total, self.scale = np.zeros(len(index)), np.zeros(len(index))
-        for own, weight in zip(self.member, self.weight, strict=True):
-            self.total[own] += weight
-        self.scale = np.ones(len(index)) if ranker.amortized else self.total  # a query's limits weigh as the query
+        self.total, self.scale = np.zeros(len(index)), np.ones(len(index))
+        for one, own, weight, share in zip(problems, self.member, self.weight, queries.weights, strict=True):
+            self.total[own] += weight * one.unit
+            if not ranker.amortized:
+                self.scale[own] = share  # a query's limits weigh as the query
         self.multipliers = np.zeros(len(index))
 
     def run(self, w: Floats) -> Floats:
@@ -277,7 +279,7 @@ class _Training:
         rounds = [part for part in np.array_split(np.arange(steps), ROUNDS) if part.size]
         averaged = max(1, round(AVERAGED * steps))
         utility, excess = list[float](), list[float]()
-        for part in rounds:
+        for part, self.penalty in zip(rounds, np.geomspace(*PENALTIES, len(rounds)), strict=True):
             worth, over = 0.0, np.zeros(self.multipliers.size)
             for step in part.tolist():
                 value, broken, slope = self._at(w)
@@ -287,7 +289,7 @@ class _Training:
                 corrected = np.sqrt(second / (1.0 - MEMORY ** (step + 1))) + 1e-12
                 w = w + STEP * (1.0 - step / steps) * first / (1.0 - DECAY ** (step + 1)) / corrected
                 mean += w / averaged if step >= steps - averaged else 0.0
-            self.multipliers = np.maximum(0.0, self.multipliers + PENALTY * over)
+            self.multipliers = np.maximum(0.0, self.multipliers + self.penalty * over)
             utility.append(worth)
             excess.append(float(over.max(initial=0.0)))
         self.utility, self.excess = np.array(utility), np.array(excess)
@@ -296,26 +298,28 @@ class _Training:
     def _at(self, w: Floats) -> tuple[float, Floats, Floats]:
         """The mean utility, the excess of each limit, and the gradient of the augmented Lagrangian, by new samples."""
         scores = linear_scores(self.features, w * self.units) / self.ranker.temperature
-        bounds = zip(self.queries.offsets[:-1].tolist(), self.queries.offsets[1:].tolist(), strict=True)
-        drawn, over, utility = [], np.zeros(self.multipliers.size), 0.0
+        bounds, shares = pairwise(self.queries.offsets.tolist()), self.queries.weights
+        drawn, over, utility = [], np.zeros((2, self.multipliers.size)), 0.0
         for (low, high), one, own, weight, share in zip(
-            bounds, self.problems, self.member, self.weight, self.queries.weights, strict=True
+            bounds, self.problems, self.member, self.weight, shares, strict=True
         ):
             policy = PlackettLuce(scores[low:high])
-            orders = policy.sample(self.ranker.samples, self.random)
-            exposure = one.attention @ marginals_of_orders(orders, one.attention.size, high - low)
-            utility += float(share * (one.gain @ exposure))
-            over[own] += weight / self.total[own] * one.excess(exposure)
-            drawn.append((policy, orders))
-        pull = self.scale * np.maximum(0.0, self.multipliers + PENALTY * over) / self.total
-        slopes = list[Floats]()
-        for (policy, orders), one, own, weight, share in zip(
-            drawn, self.problems, self.member, self.weight, self.queries.weights, strict=True
+            halves = np.array_split(policy.sample(self.ranker.samples, self.random), 2)
+            for half, orders in enumerate(halves):
+                exposure = one.attention @ marginals_of_orders(orders, one.attention.size, high - low)
+                utility += float(share * (one.gain @ exposure)) / 2
+                over[half, own] += weight / self.total[own] * one.excess(exposure)
+            drawn.append((policy, halves))
+        # The excess of one half weighs the gradient of the other: of one sample, the penalty would be of its variance.
+        pull = self.scale * np.maximum(0.0, self.multipliers + self.penalty * over[::-1]) / self.total
+        slope = np.zeros(scores.size)
+        for low, (policy, halves), one, own, weight, share in zip(
+            self.queries.offsets[:-1].tolist(), drawn, self.problems, self.member, self.weight, shares, strict=True
         ):
-            reward = share / self.unit * one.gain
-            if own.size:
-                reward = reward - weight * (pull[own] @ one.rows)
-            reward -= reward.mean()  # a constant changes no gradient, but the variance of its estimate
-            slopes.append(policy.gradient(orders, one.attention, reward).mean(axis=0))
-        slope = self.features.T @ np.concatenate(slopes) / self.ranker.temperature
-        return utility, over, slope * self.units - self.ranker.lam * w
+            for orders, pulled in zip(halves, pull, strict=True):
+                reward = share / self.unit * one.gain - (weight * (pulled[own] @ one.rows) if own.size else 0.0)
+                reward -= reward.mean()  # a constant changes no gradient, but the variance of its estimate
+                estimate = policy.gradient(orders, one.attention, reward).mean(axis=0)
+                slope[low : low + reward.size] += estimate / 2
+        gradient = self.features.T @ slope / self.ranker.temperature * self.units - self.ranker.lam * w
+        return utility, over.mean(axis=0), gradient

@@ -103,13 +103,13 @@ def test_without_limits_the_expected_measure_nears_the_best():
 
 def test_training_keeps_limits_that_no_training_breaks():
     train = load_sample("les-miserables").train
-    limits = DemographicParity("community", difference_bound=0.06)
+    limits = DemographicParity("community", difference_bound=0.03)
     free, fair = (
-        PlackettLuceRanker(exposure=exposure, amortized=True, max_iter=100, tol=1.0).fit(train)
+        PlackettLuceRanker(exposure=exposure, amortized=True, max_iter=150, tol=9.0).fit(train)
         for exposure in (None, limits)
     )
-    found = [evaluate_exposure(one, train, limits, amortized=True, tolerance=0.03) for one in (free, fair)]
-    assert found[0].excess[0] > 0.05 > 0.03 >= found[1].excess[0]
+    found = [evaluate_exposure(one, train, limits, amortized=True, tolerance=0.1) for one in (free, fair)]
+    assert found[0].excess[0] > 1.0 > 0.1 >= found[1].excess[0]
     assert found[1].mean_gap >= 0.0
     assert np.isnan(found[0].mean_gap)
 
@@ -262,7 +262,7 @@ def test_a_certain_ranking_breaks_parity_and_has_no_gap():
     found = evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)
     assert_allclose(found.utility, parse(LINEAR).best(queries.relevance, queries.offsets))
     assert (found.excess > 0.01).all()
-    assert_allclose(found.excess, found.disparity)
+    assert_allclose(found.excess, found.disparity)  # of equality, the largest difference
     assert np.isnan(found.gap).all()
     assert "gap" not in str(found)
     assert "kept on 0 of 2 queries" in str(found)
@@ -294,15 +294,16 @@ def test_a_stream_keeps_amortized_limits_and_gains_on_limits_of_each_query():
 
 
 def test_limits_that_no_policy_keeps_are_broken_least():
-    """Document 0 of three gets at most exposure 1, so a mean of 1.2 is broken by .2 at least."""
+    """Document 0 of three gets at most exposure 1, so a mean of 1.2 is broken by .2 at least. The mean exposure is
+    (1 + .6309 + .5) / 3."""
     queries = Queries.from_arrays([[3.0], [2.0], [1.0]], [3, 2, 1], group=[3], attributes={"side": list("abb")})
     limits = ExposureBounds("side", lower={"a": 1.2})
     ranker = fair_ranker(limits)
-    with pytest.warns(ExposureWarning, match=r"limits of 1 queries; the least excess is 0\.2"):
+    with pytest.warns(ExposureWarning, match=r"limits of 1 queries; the least excess is 0\.282"):
         (P,) = ranker.marginals(queries).values()
     assert_allclose(P[0], [1.0, 0.0, 0.0], atol=1e-6)
     found = evaluate_exposure({0: P}, queries, limits, measure=LINEAR)
-    assert_allclose([found.least_excess[0], found.excess[0]], 0.2, atol=1e-7)
+    assert_allclose([found.least_excess[0], found.excess[0]], 0.6 / attention(3, 3).sum(), atol=1e-6)
     assert np.isnan(found.optimum[0])
     assert np.isnan(found.bound)
 
