@@ -267,6 +267,6 @@ def test_options_that_are_set_after_fit_are_of_the_next_fit(fitted, tmp_path):
     ranker.save(tmp_path / "m")
     for same in (ranker, load_model(tmp_path / "m")):
         assert_array_equal(same.predict(with_nan, qid=QID), scores)
-        x, y, *_ = np.flatnonzero(QID == QID[0])
-        shown = same.explain(with_nan[x], with_nan[y], among=with_nan[QID == QID[0]])
+        x, y, *_ = np.flatnonzero(QID[0] == QID)
+        shown = same.explain(with_nan[x], with_nan[y], among=with_nan[QID[0] == QID])
         assert_allclose(shown.total, scores[x] - scores[y], atol=1e-12)
