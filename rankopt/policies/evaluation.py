@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,10 @@ class ExposureRanker(BaseEstimator):
         indices of X, or of document ids; several a dict."""
         queries, served = self._served(X, qid, group, attributes)
         random, documents = np.random.default_rng([seed_from(self.random_state), self.n_served_]), documents_of(queries)
-        found = {query: documents[rows[_drawn(P, random)]] for query, (rows, P) in served.items()}
+        found = {
+            query: documents[rows[birkhoff_decomposition(P).sample(random_state=random)]]
+            for query, (rows, P) in served.items()
+        }
         return {query: found[query] for query in queries.query_ids} if len(found) > 1 else next(iter(found.values()))
 
     def _served(self, X: Any, qid: Any, group: Any, attributes: Any) -> tuple[Queries, dict[Hashable, Any]]:
@@ -146,11 +150,6 @@ class ExposureRanker(BaseEstimator):
         return queries, dict(zip(arranged.query_ids, zip(rows, marginals, strict=True), strict=True))
 
 
-def _drawn(P: Floats, random: np.random.Generator) -> NDArray[Any]:
-    """A ranking drawn from a distribution with these marginals."""
-    return birkhoff_decomposition(P).sample(random_state=random)
-
-
 @dataclass(frozen=True, eq=False)
 class ExposureEvaluation(CompactReprMixin):
     """Expected measure, exposure and limits of a policy, and its gap to the best policy that keeps the same limits.
@@ -159,9 +158,9 @@ class ExposureEvaluation(CompactReprMixin):
     limits; of amortized limits, of the policy that is best for all queries together. bound: the proven upper bound on
     the mean utility of every policy that keeps the limits, over the queries that have one. exposure: from group to (m,)
     its mean exposure per merit, NaN without the group. In units of the mean of all documents: disparity (m,), the
-    largest difference of two groups; excess, by how much the worst limit is broken, (m,) or, if amortized, (1,);
-    least_excess, the least possible, likewise; tolerance, an excess that counts as kept, also by the best policy. unit:
-    the mean of these units.
+    largest difference of two groups; mean_disparity, its mean, or, if amortized, the largest difference of two means;
+    excess, by how much the worst limit is broken, (m,) or, if amortized, (1,); least_excess, the least possible,
+    likewise; tolerance, an excess that counts as kept, also by the best policy.
     """
 
     measure: str
@@ -170,12 +169,12 @@ class ExposureEvaluation(CompactReprMixin):
     utility: Floats
     optimum: Floats
     bound: float
-    exposure: Mapping[str, Floats]
+    exposure: Mapping[Hashable, Floats]
     disparity: Floats
+    mean_disparity: float
     excess: Floats
     least_excess: Floats
     tolerance: float
-    unit: float
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -195,21 +194,13 @@ class ExposureEvaluation(CompactReprMixin):
         gap = self.gap[np.isfinite(self.gap)]
         return float(gap.mean()) if gap.size else float("nan")
 
-    @property
-    def mean_disparity(self) -> float:
-        """The mean of `disparity`; if amortized, the largest difference of the mean exposures per merit of groups."""
-        if not self.amortized:
-            return float(self.disparity.mean())
-        means = [np.nanmean(values) for values in self.exposure.values()]
-        return float(np.ptp(means) / self.unit) if means else 0.0
-
     def __str__(self) -> str:
         kept, m = int(self.kept.sum()), self.utility.size
         possible = np.isfinite(self.optimum)
         lines = [
             f"{self.measure} {self.utility[possible].mean():.4f}; no policy under the limits exceeds {self.bound:.4f}",
             f"limits {'amortized' if self.amortized else 'per query'}: kept on {kept} of {m} queries, "
-            f"worst excess {self.excess.max():.3g}, disparity {self.mean_disparity:.3g}",
+            f"worst excess {self.excess.max():.3f}, disparity {self.mean_disparity:.3f}",
         ]
         if not possible.all():
             lines.append(f"no policy keeps the limits of {m - possible.sum()} queries; the first line is of the others")
@@ -294,6 +285,7 @@ def evaluate_exposure(
         for name, value in zip(one.groups, one.shares @ e if one.groups else (), strict=True):
             groups[name][q] = value
         disparity[q] = np.ptp(one.shares @ e) / one.unit if one.groups else 0.0
+    means, unit = [np.nanmean(values) for values in groups.values()], np.mean([one.unit for one in problems])
     best = [best_policy(own, tolerance=tolerance) for own in ([problems] if amortized else [[one] for one in problems])]
     optimum = np.array([one.bound for one in best])
     if amortized:
@@ -309,10 +301,10 @@ def evaluate_exposure(
         bound=float(bounds.mean()) if bounds.size else float("nan"),
         exposure=groups,
         disparity=disparity,
+        mean_disparity=float(np.ptp(means or [0.0]) / unit) if amortized else float(disparity.mean()),
         excess=worst_excess(problems, exposures, amortized),
         least_excess=np.array([one.excess + tolerance if one.excess > KEPT else 0.0 for one in best]),
         tolerance=float(tolerance),
-        unit=float(np.mean([one.unit for one in problems])),
     )
 
 
@@ -320,7 +312,8 @@ def _marginals(policy: Any, queries: Queries, problems: list[PolicyQuery]) -> li
     """The marginals (k, n) of each query."""
     found, plain = policy, queries.replace(document_ids=None, input_order=np.arange(queries.n_documents))
     if hasattr(policy, "marginals"):
-        found = policy.marginals(plain)
+        own = copy(policy).reset() if isinstance(policy, ExposureRanker) else policy  # this is no service
+        found = own.marginals(plain)
     elif hasattr(policy, "rank"):
         ranked = policy.rank(plain)
         orders = ranked if isinstance(ranked, dict) else {queries.query_ids[0]: ranked}

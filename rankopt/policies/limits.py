@@ -53,7 +53,7 @@ SAFE = 1e-9  # added to the least possible excess, so that a solver finds a poin
 def utility_measure(measure: Any) -> PositionalMeasure:
     """The measure, if its expectation is linear in the marginals of a policy; OptionError for others."""
     found = parse(measure)
-    if not isinstance(found, PositionalMeasure):
+    if not isinstance(found, PositionalMeasure) or type(found).constant is not PositionalMeasure.constant:
         raise OptionError(
             f"measure must be an inner product of position weights and gains, whose expectation is linear in the "
             f"marginals of a policy; got {found}. Pass measure='DCG@10', 'nDCG@10' or 'P@10'."
@@ -83,7 +83,7 @@ class PolicyQuery(CompactReprMixin):
     rows: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     bounds: Floats = field(default_factory=lambda: np.zeros(0))
     weight: float = 1.0
-    groups: tuple[str, ...] = ()
+    groups: tuple[Hashable, ...] = ()
     shares: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
@@ -154,19 +154,19 @@ def _limits(exposure: Exposure, attributes: Mapping[str, Any], gain: Floats) -> 
             for g, label in enumerate(groups.labels):
                 limit = stated.get(label, sign * np.inf) if isinstance(stated, Mapping) else stated
                 if np.isfinite(limit):
-                    names.append((str(label), side))
+                    names.append((label, side))
                     rows.append(sign * shares[g])
                     bounds.append(sign * float(limit))
     else:
         ratio = 1.0 if exposure.ratio_bound is None else exposure.ratio_bound
         for g, other in permutations(range(len(groups.labels)), 2):
             if exposure.protected in (None, groups.labels[other]):
-                names.append((str(groups.labels[g]), str(groups.labels[other])))
+                names.append((groups.labels[g], groups.labels[other]))
                 rows.append(ratio * shares[g] - shares[other])
                 bounds.append(float(exposure.difference_bound or 0.0))
     return {
         "names": tuple(names), "rows": np.reshape(rows, (-1, gain.size)), "bounds": np.array(bounds),
-        "weight": float(merit[groups.member >= 0].mean()), "groups": groups.names(), "shares": shares,
+        "weight": float(merit[groups.member >= 0].mean()), "groups": groups.labels, "shares": shares,
     }  # fmt: skip
 
 
@@ -251,4 +251,4 @@ def worst_excess(queries: Sequence[PolicyQuery], exposures: Sequence[Floats], am
         for name, value in zip(query.names, one, strict=True):
             total[name] += query.weight * value
             weight[name] += query.weight * query.unit
-    return np.array([max(0.0, *(total[name] / weight[name] for name in total), 0.0)])
+    return np.array([max([0.0, *(total[name] / weight[name] for name in total)])])

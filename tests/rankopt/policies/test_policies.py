@@ -290,6 +290,9 @@ def test_a_stream_keeps_amortized_limits_and_gains_on_limits_of_each_query():
         assert max(stream.accumulated_.values()) <= 1e-7
     assert stream.n_served_ == 30
     assert utility[0] > utility[1]
+    before = dict(stream.accumulated_)
+    evaluate_exposure(stream, small_queries(0), limits, measure=LINEAR, amortized=True)
+    assert stream.accumulated_ == before
     assert stream.reset().accumulated_ == {}
 
 
@@ -334,6 +337,7 @@ def test_the_table_and_the_picture():
         (OptionError, "must be names of", lambda q: PlackettLuceRanker(exposure=DemographicParity(["a"])).fit(q)),
         (OptionError, "exposure must be a DemographicParity", lambda q: ExposureRanker(None, 3).rank(q)),
         (OptionError, "inner product", lambda q: PlackettLuceRanker("ERR").fit(q)),
+        (OptionError, "inner product", lambda q: PlackettLuceRanker("AUC").fit(q)),
         (OptionError, "temperature must be", lambda q: PlackettLuceRanker(temperature=0).fit(q)),
         (OptionError, "eval_set is not used", lambda q: PlackettLuceRanker().fit(q, eval_set=q)),
         (ValueError, "ratio_bound", lambda q: evaluate_exposure({}, q, DemographicParity("side", ratio_bound=2.0))),
