@@ -31,7 +31,6 @@ from rankopt.policies.limits import (
     utility_measure,
     worst_excess,
 )
-from rankopt.policies.plackett_luce import marginals_of_orders
 from rankopt.rankers.deployment import as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries
 from rankopt.rankers.typing import AnyMeasure, AnyRows, Seed
@@ -250,9 +249,9 @@ def evaluate_exposure(
     Parameters
     ----------
     policy
-        A `PlackettLuceRanker`, an `ExposureRanker`, any other fitted ranker (its ranking is certain), or a mapping from
-        query id to marginals (k, n): the probability of each document, in the order of the rows, at each position that
-        counts.
+        A `PlackettLuceRanker`, an `ExposureRanker`, any other fitted ranker (its order by score, ties at random), or a
+        mapping from query id to marginals (k, n): the probability of each document, in the order of the rows, at each
+        position that counts.
     queries : Queries
         With grades and the attributes that the limits need.
     exposure
@@ -310,16 +309,15 @@ def evaluate_exposure(
 
 def _marginals(policy: Any, queries: Queries, problems: list[PolicyQuery]) -> list[Floats]:
     """The marginals (k, n) of each query."""
-    found, plain = policy, queries.replace(document_ids=None, input_order=np.arange(queries.n_documents))
+    found = policy
     if hasattr(policy, "marginals"):
         own = copy(policy).reset() if isinstance(policy, ExposureRanker) else policy  # this is no service
-        found = own.marginals(plain)
-    elif hasattr(policy, "rank"):
-        ranked = policy.rank(plain)
-        orders = ranked if isinstance(ranked, dict) else {queries.query_ids[0]: ranked}
+        found = own.marginals(queries)
+    elif hasattr(policy, "predict"):
+        scores, bounds = policy.predict(queries), pairwise(queries.offsets.tolist())
         found = {
-            query: marginals_of_orders(orders[query][None] - low, one.attention.size, one.gain.size)
-            for query, low, one in zip(queries.query_ids, queries.offsets[:-1], problems, strict=True)
+            query: _by_score(scores[low:high], one.attention.size)
+            for query, (low, high), one in zip(queries.query_ids, bounds, problems, strict=True)
         }
     missing = [query for query in queries.query_ids if query not in found]
     if missing:
@@ -331,3 +329,10 @@ def _marginals(policy: Any, queries: Queries, problems: list[PolicyQuery]) -> li
             raise DataError(f"marginals of query {query!r} must have the shape {shape}; got {P.shape}.")
         made.append(near_marginal_ranking(P, KEPT))
     return made
+
+
+def _by_score(scores: Floats, k: int) -> Floats:
+    """(k, n) the marginals of the order by score, documents of equal score in random order."""
+    _, level, count = np.unique(-scores, return_inverse=True, return_counts=True)
+    block = np.repeat(np.arange(count.size), count)[:k]  # of each position
+    return np.asarray((block[:, None] == level) / count[level])

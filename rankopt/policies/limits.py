@@ -236,8 +236,17 @@ def best_policy(
         solution = solve(program(worth, 0, upper + (excess + SAFE) * weights), "highs")
     flat = np.asarray(solution.primal["P"])
     parts_of = (flat[low:high] for low, high in pairwise(cells.tolist()))
-    marginals = tuple(P.reshape(-1, one.gain.size) for P, one in zip(parts_of, queries, strict=True))
+    marginals = tuple(_exchanged(P.reshape(-1, one.gain.size), one) for P, one in zip(parts_of, queries, strict=True))
     return BestPolicy(marginals, float(solution.bound), excess)
+
+
+def _exchanged(P: Floats, query: PolicyQuery) -> Floats:
+    """The mean of P over exchanges of documents of equal gain and limits, so that the order of rows decides nothing."""
+    alike = np.vstack([query.gain, query.rows]) if query.names else query.gain[None]
+    _, kind, count = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
+    kind = kind.ravel()
+    total = csr_array((np.ones(kind.size), (np.arange(kind.size), kind)))
+    return np.asarray((P @ total / count)[:, kind])
 
 
 def worst_excess(queries: Sequence[PolicyQuery], exposures: Sequence[Floats], amortized: bool) -> Floats:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import Floats, Ints, as_integer, generator
+from formulations.arrays import Floats, Ints, as_integer, finite, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
@@ -51,6 +51,9 @@ class PlackettLuce(CompactReprMixin):
     """
 
     scores: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", finite("scores", self.scores, 1))
 
     def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> Ints:
         """(size, n) rankings, best first; reproducible only with `random_state`."""

@@ -10,6 +10,7 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
 from rankopt import Queries, RegressionRanker, load_model, load_sample
@@ -268,6 +269,16 @@ def test_a_certain_ranking_breaks_parity_and_has_no_gap():
     assert "kept on 0 of 2 queries" in str(found)
 
 
+def test_rows_of_equal_content_are_exchanged_at_random():
+    """All six documents are alike but for their grades, which come in order."""
+    grades = np.arange(6.0)[::-1]
+    queries = Queries.from_arrays(np.ones((6, 1)), grades, group=[6], attributes={"side": list("aaabbb")})
+    for policy in (fair_ranker(), fair_ranker().ranker):
+        found = evaluate_exposure(policy, queries, PARITY, measure=LINEAR)
+        assert_allclose(found.utility, grades.mean() * attention(6, 3).sum())
+        assert_allclose(found.disparity, 0.0, atol=1e-12)
+
+
 def test_rankings_are_drawn_with_the_served_marginals():
     queries = small_queries(11, (4,))
     (P,), m = fair_ranker().marginals(queries).values(), 300
@@ -350,3 +361,9 @@ def test_the_table_and_the_picture():
 def test_errors_name_the_cure(error, match, call):
     with pytest.raises(error, match=match):
         call(small_queries(13))
+
+
+@pytest.mark.every(5)
+@parametrize_with_checks([PlackettLuceRanker(max_iter=5, samples=4)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
