@@ -21,6 +21,7 @@ SUITES = {
     "clicks": "learning and evaluation from simulated clicks: learning curves, propensities, estimators of value",
     "ratings": "collaborative rankers on MovieLens: accuracy, seconds, memory, bounds, quotas",
     "sets": "training and ranking under constraints, what a quota costs, versions of a solver",
+    "exposure": "policies under limits of exposure: learned, by linear program, and the proven optimum",
     "solvers": "what `solve` costs on top of the bare libraries, and what warm starts save",
     "faults": "fuzzed files, arrays, models and proofs; killed runs; comparison with enumeration",
 }
