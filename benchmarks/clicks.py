@@ -1,7 +1,7 @@
 """Learning and evaluation from clicks that are simulated as usual in the literature.
 
-A production ranker, `LargeMarginRanker` of 1% of the training queries, shows 10 documents; users examine position p
-with probability 1/p and click with probability .1 + .9 (2^y - 1)/(2^y_max - 1) [Joachims, Swaminathan and Schnabel
+A production ranker, a ridge of 1% of the training queries, shows all documents; users examine position p with
+probability 1/p and click with probability .1 + .9 (2^y - 1)/(2^y_max - 1) [Joachims, Swaminathan and Schnabel
 2017].
 """
 
@@ -20,7 +20,8 @@ from rankopt.data import Queries
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
-TRUE = PositionBias.from_power(1.0)
+ALL = 1000  # positions: more than any query has documents
+TRUE = PositionBias.from_power(1.0, ALL)
 DCG = "DCG(gain='linear')@10"
 
 
@@ -73,7 +74,7 @@ def unbiased_by_xgboost(log: ClickLog, test: Queries, seed: int) -> np.ndarray:
 
 def gains(log: ClickLog, how: str) -> Queries:
     """Click rates for "naive", estimates of relevance for others."""
-    bias = PositionBias(np.ones(10)) if how == "naive" else TRUE
+    bias = PositionBias(np.ones(ALL)) if how == "naive" else TRUE
     return log.gains(bias, "ips" if how == "naive" else how)
 
 
@@ -84,7 +85,7 @@ def learning(run: Run) -> None:
     p: of the paired randomization test of IPS against naive."""
     names = run.chosen(run.size(["MQ2008", "OHSUMED"], ["digits"]))
     sizes = run.size([1000, 10_000, 100_000, 1_000_000], [1000])
-    largest = 100_000
+    largest = 10_000  # sessions for XGBoost, whose lists are sessions
     row = table("set", "sessions", "production", "naive", "IPS", "DR", "XGBoost unbiased", "full information", "p")
     for name in names:
         if name != "digits" and "RANKOPT_DATA" not in os.environ:
@@ -100,7 +101,9 @@ def learning(run: Run) -> None:
 
         def by_clicks(how: str, sessions: int) -> Callable[[Split, int], np.ndarray]:
             def learn(part: Split, seed: int) -> np.ndarray:
-                log = simulate_clicks(named(part.train), production(part, seed), sessions=sessions, random_state=seed)
+                log = simulate_clicks(
+                    named(part.train), production(part, seed), sessions=sessions, positions=ALL, random_state=seed
+                )
                 if how == "XGBoost":
                     return unbiased_by_xgboost(log, part.test, seed)
                 found = gains(log, how)
