@@ -6,7 +6,7 @@ by its fields: numbers and short strings in full, arrays and long sequences by t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from html import escape
@@ -21,7 +21,9 @@ from formulations.arrays import Floats
 from formulations.errors import FormulationError, InvalidProblemError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib is loaded only where something is drawn
 
 LINES, WIDE = 10, 120  # lines and columns at a prompt
 NOTEBOOK_LINES, NOTEBOOK_WIDE = 40, 240  # lines and columns of text in a notebook
@@ -81,6 +83,19 @@ def wrapped(sentence: str) -> str:
 def plural(count: int, noun: str) -> str:
     """A number and its noun: "1 row", "2 rows"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: bool | Sequence[bool] = False) -> list[str]:
+    """Lines of cells in columns of one width each. left: whether cells are at the left of their column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [left] * len(widths) if isinstance(left, bool) else left
+    return [
+        "  ".join(
+            cell.ljust(width) if side else cell.rjust(width)
+            for cell, width, side in zip(row, widths, sides, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def first_lines(text: str, ending: str = "print() shows", most: int = LINES, wide: int = WIDE) -> str:
@@ -177,13 +192,13 @@ def view(title: str, facts: Mapping[str, object]) -> str:
 MOST_TICKS = 30  # beyond so many positions matplotlib chooses the ticks: thousands take minutes to draw
 
 
-def data_frame(columns: Mapping[str, Any]) -> Any:
-    """A pandas data frame of these columns. Raises FormulationError if pandas is missing."""
+def data_frame(data: Mapping[str, Any] | Sequence[Mapping[str, Any]], index: Sequence[Any] | None = None) -> Any:
+    """A pandas data frame of these columns, or of one record a row. Raises FormulationError if pandas is missing."""
     try:
         import pandas
     except ImportError as error:
         raise FormulationError("to_frame needs pandas, which is not installed; pip install pandas") from error
-    return pandas.DataFrame(dict(columns))
+    return pandas.DataFrame(data, index=index)
 
 
 def axes_for(axes: Axes | None) -> Axes:

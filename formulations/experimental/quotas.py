@@ -36,7 +36,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -44,15 +44,12 @@ from formulations.arrays import Floats, Ints, as_integer, frozen, to_integer
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import chosen
 from formulations.constraints.ranking_set import RankingSet
-from formulations.display import CompactReprMixin, axes_for, tick_each
+from formulations.display import Axes, CompactReprMixin, aligned, axes_for, tick_each
 from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.solvers.solver import Solver
 from formulations.solving.sensitivity import MAX_POINTS, Side, limit_of, limit_range, read_limits
 from formulations.solving.solve import solve
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Quota = tuple[str, Iterable[float]]
 
@@ -105,8 +102,7 @@ class ParetoFront(CompactReprMixin):
 
     def __str__(self) -> str:
         cells = [[*self.names, "value"], *([f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.points)]
-        widths = [max(len(row[i]) for row in cells) for i in range(3)]
-        return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
+        return "\n".join(aligned(cells))
 
 
 def pareto_front(

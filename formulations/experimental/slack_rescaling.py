@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nextafter
 from time import perf_counter
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -227,35 +227,11 @@ class RescaledBatch(CompactReprMixin):
         return RescaledBatch(RankTwoBatch(scores, gain, discount, position_weights, offsets), self.reference[rows])
 
 
-@overload
 def slack_rescaled_ranking(
-    scores: ArrayLike,
-    gain: ArrayLike,
-    *,
-    discount: ArrayLike | Weights,
-    position_weights: ArrayLike | Weights,
-    reference: ArrayLike | None = None,
-) -> SlackRescaledRanking: ...
-@overload
-def slack_rescaled_ranking(
-    scores: ArrayLike,
-    gain: ArrayLike,
-    *,
-    discount: ArrayLike | Weights,
-    position_weights: ArrayLike | Weights,
-    reference: ArrayLike | None = None,
-    offsets: ArrayLike | Ints,
-) -> RescaledBatch: ...
-def slack_rescaled_ranking(
-    scores: ArrayLike,
-    gain: ArrayLike,
-    *,
-    discount: ArrayLike | Weights,
-    position_weights: ArrayLike | Weights,
-    reference: ArrayLike | None = None,
-    offsets: ArrayLike | Ints | None = None,
-) -> SlackRescaledRanking | RescaledBatch:
-    """The problem of one query, or of many if `offsets` is given.
+    scores: ArrayLike, gain: ArrayLike, *, discount: ArrayLike | Weights, position_weights: ArrayLike | Weights,
+    reference: ArrayLike | None = None, offsets: ArrayLike | Ints | None = None,
+) -> Any:  # fmt: skip
+    """A `SlackRescaledRanking` of one query, or a `RescaledBatch` of many if `offsets` is given.
 
     Args:
         scores, gain, discount, position_weights, offsets: as in `ranking`.
@@ -334,18 +310,11 @@ class RescaledSolution(CompactReprMixin):
         return solution.with_metadata(solver=self.solver, message=message, seconds=self.seconds)
 
 
-@overload
-def solve_slack_rescaled(
-    problem: SlackRescaledRanking, solver: Solver | str = "exact", *, outward: bool = True
-) -> Solution: ...
-@overload
-def solve_slack_rescaled(
-    problem: RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
-) -> RescaledSolution: ...
 def solve_slack_rescaled(
     problem: SlackRescaledRanking | RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
-) -> Solution | RescaledSolution:
-    """The best vertex of the hull of loss and margin, and a proven bound, of one query or of a batch.
+) -> Any:
+    """The best vertex of the hull of loss and margin, and a proven bound: a `Solution`, or a `RescaledSolution` of a
+    batch.
 
     solver: any solver of `ranking`. outward: round its bounds outward, as in `solve_batch`.
     """
@@ -354,13 +323,9 @@ def solve_slack_rescaled(
     check_type("outward", outward, bool)
     if isinstance(problem, RescaledBatch):
         return _search(problem, chosen, outward)
-    rest = (0, problem.documents - problem.positions)
-    offsets, position_weights, discount = (
-        np.array([0, problem.documents]),
-        np.pad(problem.position_weights, rest),
-        problem.discount,
-    )
-    batch = RankTwoBatch(problem.scores, problem.gain, np.pad(discount, rest), position_weights, offsets)
+    rest, offsets = (0, problem.documents - problem.positions), np.array([0, problem.documents])
+    discount, position_weights = np.pad(problem.discount, rest), np.pad(problem.position_weights, rest)
+    batch = RankTwoBatch(problem.scores, problem.gain, discount, position_weights, offsets)
     return _search(RescaledBatch(batch, problem.reference), chosen, outward).solution(0, problem)
 
 

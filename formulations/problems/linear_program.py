@@ -72,17 +72,6 @@ def implied_limits(
     return lower, upper
 
 
-def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:
-    """(n,) at least |x[j]| of every feasible x, by `implied_limits`.
-
-    >>> none = np.full(2, np.inf)
-    >>> implied_reach(csr_array([[1.0, 2.0]]), np.array([-np.inf]), np.array([4.0]), np.zeros(2), none).round(6)
-    array([4., 2.])
-    """
-    lowest, highest = implied_limits(matrix, row_lower, row_upper, lower, upper)
-    return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
-
-
 def finite_matrix(name: str, matrix: Any) -> csr_array:
     """A read-only copy of a sparse matrix in double precision, duplicates summed; errors as `finite`."""
     check_no_mask(name, matrix)

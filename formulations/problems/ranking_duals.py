@@ -544,7 +544,9 @@ def bounds_of_orders(
     """The dual bound of each query q with documents order[offsets[q] : offsets[q + 1]], rounded up."""
     bound = np.full(offsets.size - 1, np.inf)
     compiles = not is_small(offsets) or prove_range.is_ready
-    for q, (low, high) in enumerate(pairwise(offsets.tolist())):
+    chosen = np.flatnonzero(np.diff(offsets) ** 2 > PAIRS) if compiles else np.arange(bound.size)
+    for q in chosen.tolist():
+        low, high = offsets[q : q + 2].tolist()
         last = low + weighted_positions(discount[low:high], position_weights[low:high])
         one = (scores[low:high], gain[low:high], discount[low:last], position_weights[low:last])
         if compiles:

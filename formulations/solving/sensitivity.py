@@ -29,7 +29,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,16 +40,13 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import Constraint, ShareLimit, row_rounding
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
-from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
+from formulations.display import Axes, CompactReprMixin, aligned, axes_for, data_frame, tick_each
 from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.cvxpy_problem import as_form, is_model
 from formulations.problems.linear_program import LinearProgram
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Side: TypeAlias = Literal["at most", "at least", "exactly"]
 
@@ -229,11 +226,7 @@ class SensitivityCurve(CompactReprMixin):
 
     def __str__(self) -> str:
         head, rows = self._table()
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (head, *rows)
-        ]
+        lines = aligned([head, *rows])
         note = self.unshared if self.value.ndim > 1 else ""
         if self.value.ndim > 1 and 0 < self.shared < len(self.value):
             note = f"Means are over the {self.shared} of {len(self.value)} queries with a ranking at every limit."

@@ -24,19 +24,16 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from threading import Event
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import History, Stop
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.options import set_integers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -407,14 +407,20 @@ class BoostedRanker(Ranker):
             return [""] * members
         check_type("init_model", init, BoostedRanker, error=OptionError, cure="Pass a fitted one, or its file.")
         check_is_fitted(init)
-        names = [getattr(one, "feature_names_in_", np.arange(one.n_features_in_)).tolist() for one in (init, self)]
-        methods = {getattr(one, "normalize_", one.normalize) for one in (init, self)}
-        same = getattr(init, "categories_", {}) == self.categories_
-        if names[0] != names[1] or len(init.estimators_) != members or len(methods) > 1 or not same:
-            raise OptionError(
-                "init_model must have the features, categories, n_bags and normalize of the ranker; got "
-                f"{init.n_features_in_} features, n_bags={init.n_bags}, normalize={init.normalize!r}."
-            )
+        old, new = (
+            {
+                "features": getattr(one, "feature_names_in_", np.arange(one.n_features_in_)).tolist(),
+                "categories": one.categories_,
+                "n_bags": int(one.n_bags),
+                "normalize": one.normalize_,
+            }
+            for one in (init, self)
+        )
+        for name in old:
+            if old[name] != new[name]:
+                raise OptionError(
+                    f"init_model must have the {name} of the ranker; got {old[name]!s:.80} and {new[name]!s:.80}."
+                )
         return [text.tobytes().decode("ascii") for text in init.estimators_]
 
     def _signs(self) -> tuple[int, ...]:

@@ -12,19 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from formulations.arrays import Floats
+from formulations.display import Axes
 from rankopt.collaborative.global_bound import best_bound
 from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.problem import Factors, ModelState
 from rankopt.collaborative.singular_value import scaled_slopes, top_pairs
 from rankopt.optimize.certificate import History, Stop
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools
-from rankopt.collaborative.linear_algebra import column_sums, row_sums
+from rankopt.collaborative.linear_algebra import rated_table, row_sums
 from rankopt.data.canonical_order import PART, Hashes, mixed
 from rankopt.ratings.table import Ratings
 from rankopt.risk.risk import cut
@@ -172,15 +172,11 @@ class EncodedRatings:
 
     def per_item(self, values: Floats) -> Floats:
         """(m,) the same of each item."""
-        return column_sums(self.columns, values, self.n_items)
+        return np.asarray(self.table(values).sum(axis=0), dtype=np.float64)
 
     def table(self, values: NDArray[Any]) -> Any:
         """A scipy CSR array (n, m) of one number a rating."""
-        from scipy.sparse import csr_array
-
-        kind = self.columns.dtype if values.size < np.iinfo(np.int32).max else np.int64
-        parts = (values, self.columns.astype(kind, copy=False), self.bounds.astype(kind))
-        return csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
+        return rated_table(self.bounds, self.columns, values, self.n_items)
 
     def select_users(self, chosen: Bools) -> EncodedRatings:
         """The ratings of these users (n,) alone, over the same items; `users` and `given` are indices as before."""

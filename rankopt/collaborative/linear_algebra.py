@@ -11,13 +11,13 @@ function: (AᵀWA + Λ) x = AᵀWt; where there are fewer, x = Λ⁻¹Aᵀ(AΛ�
 right side is one more column of the matrix, so that elimination is substitution too. Four rows are taken at a time:
 each number of the matrix is read and written once for four products.
 
-`pulled` computes Σ_e r_e other[columns[e]] over the entries of each row, the gradient of one side of the
-factors. Sums over rows and over columns use no temporary for each entry, and have bounds of their rounding errors.
+Sums over rows and over columns use no temporary for each entry, and have bounds of their rounding errors.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba as nb
 import numpy as np
@@ -180,70 +180,23 @@ def _ridges(
                 offset[i] = total / z
 
 
-ENTRIES_PULL = 1 << 14  # entries (of complete rows) that one thread takes at a time
-
-
-def pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats) -> Floats:
-    """(rows, d): for row i the sum of slopes[e] other[columns[e]] over its entries."""
-    found = np.zeros((bounds.size - 1, other.shape[1]))
-    arguments = (bounds, columns, slopes, np.ascontiguousarray(other))
-    if columns.size and other.shape[1]:
-        share_ranges(bounds, ENTRIES_PULL, lambda first, last: _products(*arguments, first, last, found))
-    return found
-
-
-def pulled_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, width: int) -> Floats:
-    """(width, d): for column j the sum of slopes[e] other[row of e] over its entries, in their order."""
-    found = np.zeros((width, other.shape[1]))
-    pull_by_column(bounds, columns, slopes, other, found)
-    return found
-
-
-def pull_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, found: Floats) -> None:
-    """The same added to `found`, so that rows may come some at a time."""
-    if columns.size and other.shape[1]:
-        _column_products(bounds, columns, slopes, np.ascontiguousarray(other), found)
-
-
-@compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_TABLE, nb.int64, nb.int64, TABLE), reassociate=True)
-def _products(
-    bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, first: int, last: int, found: Floats
-) -> None:
-    d = other.shape[1]
-    for i in range(first, last):
-        line = found[i]
-        for e in range(bounds[i], bounds[i + 1]):
-            factor, row = slopes[e], other[columns[e]]
-            for a in range(d):
-                line[a] += factor * row[a]
-
-
-@compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_TABLE, TABLE), reassociate=True)
-def _column_products(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, found: Floats) -> None:
-    d = other.shape[1]
-    for i in range(bounds.size - 1):
-        row = other[i]
-        for e in range(bounds[i], bounds[i + 1]):
-            factor, line = slopes[e], found[columns[e]]
-            for a in range(d):
-                line[a] += factor * row[a]
-
-
 UNIT = 2.0**-53  # relative error of one rounding; a sum of n terms loses at most n times that of their sizes
 
 
 def row_sums(bounds: Ints, values: Floats) -> Floats:
-    """(rows,) the sum over the entries of each row, one after the other."""
-    found = np.zeros(bounds.size - 1)
-    _by_row(bounds, values, found)
+    """(rows,) the sum over the entries of each row."""
+    found, filled = np.zeros(bounds.size - 1), np.diff(bounds) > 0
+    found[filled] = np.add.reduceat(values, bounds[:-1][filled])
     return found
 
 
-def column_sums(columns: Shorts, values: Floats, size: int) -> Floats:
-    """(size,) the sum over the entries of each column, in the order of the entries."""
-    found = np.zeros(size)
-    add_columns(columns, values, found)
-    return found
+def rated_table(bounds: Ints, columns: Shorts, values: Any, width: int) -> Any:
+    """The CSR array (rows, width) of one number for each entry, which shares their memory."""
+    from scipy.sparse import csr_array
+
+    kind = columns.dtype if values.size < np.iinfo(np.int32).max else np.int64
+    parts = (values, columns.astype(kind, copy=False), bounds.astype(kind))
+    return csr_array(parts, shape=(bounds.size - 1, width), copy=False)
 
 
 def add_sizes(bounds: Ints, columns: Shorts, values: Floats, found: Floats) -> Floats:
@@ -258,22 +211,6 @@ def squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats) 
     have lost. slopes: f, and ψ afterwards."""
     heights = np.zeros(bounds.size - 1)
     return float(_squared_loss(bounds, values, weights, slopes, heights)), heights
-
-
-@compiled(nb.void(READ_INTS, READ_FLOATS, FLOATS))
-def _by_row(bounds: Ints, values: Floats, found: Floats) -> None:
-    for i in range(bounds.size - 1):
-        total = 0.0
-        for e in range(bounds[i], bounds[i + 1]):
-            total += values[e]
-        found[i] = total
-
-
-@compiled(nb.void(READ_SHORTS, READ_FLOATS, FLOATS))
-def add_columns(columns: Shorts, values: Floats, found: Floats) -> None:
-    """The sums of `column_sums` added to `found`, so that entries may come some at a time."""
-    for e in range(columns.size):
-        found[columns[e]] += values[e]
 
 
 @compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, FLOATS, FLOATS))

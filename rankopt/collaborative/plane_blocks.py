@@ -13,7 +13,7 @@ from formulations.arrays import Floats, Ints, Shorts
 from rankopt.collaborative.encoded_ratings import RatedShard, user_shards
 from rankopt.collaborative.item_block import MAX_PLANES, UserPlanes, ascend_users, form_gram
 from rankopt.collaborative.least_squares import balanced
-from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
+from rankopt.collaborative.linear_algebra import row_sums
 from rankopt.collaborative.problem import FactorProblem, Factors, ModelState, items_bound, pair_scores
 from rankopt.collaborative.user_block import solved_users
 from rankopt.engines import Threads
@@ -301,7 +301,7 @@ class PlaneBlocks:
     def _items_of(self, factors: Factors, slopes: Floats) -> Factors:
         """M = -ΨᵀU/λ, b = b⁰ - Ψᵀ1/μ."""
         problem, rated = self.problem, self.problem.rated
-        moved = pulled_by_column(rated.bounds, rated.columns, slopes, factors.users, rated.n_items)
+        moved = rated.table(slopes).T @ factors.users
         items, offsets = -moved / problem.of_items[:, None], problem.prior.copy()
         if problem.of_offsets.size:
             offsets -= rated.per_item(slopes) / problem.of_offsets

@@ -24,15 +24,7 @@ from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, c
 from formulations.display import CompactReprMixin
 from formulations.parallel import share_ranges
 from rankopt.collaborative.encoded_ratings import EncodedRatings
-from rankopt.collaborative.linear_algebra import (
-    READ_TABLE,
-    UNIT,
-    add_columns,
-    add_sizes,
-    pull_by_column,
-    pulled,
-    row_sums,
-)
+from rankopt.collaborative.linear_algebra import READ_TABLE, UNIT, add_sizes, rated_table, row_sums
 
 ENTRIES = 1 << 14  # ratings (of complete users) that one thread scores at a time
 
@@ -206,7 +198,7 @@ def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heigh
     sums = _Sums.from_problem(problem, factors, [(slice(0, rated.n_users), slopes, heights)])
     users = [sums.total, _product(sums.per_item, factors.offsets, sums.off_item)]
     users += [_penalty(problem.items_penalty(factors), factors)]
-    moved = pulled(rated.bounds, rated.columns, slopes, factors.items)
+    moved = rated.table(slopes) @ factors.items
     if problem.unrated:
         left, right = factors.sides()
         moved += problem.unrated * (left @ (right.T @ factors.items))
@@ -248,8 +240,9 @@ class _Sums:
             bounds = bounds - bounds[0]
             heights[users], per_user[users] = own, row_sums(bounds, slopes)
             off_user[users] = add_sizes(bounds, columns, slopes, off_item)
-            add_columns(columns, slopes, per_item)
-            pull_by_column(bounds, columns, slopes, factors.users[users], moved)
+            table = rated_table(bounds, columns, slopes, m)
+            per_item += table.sum(axis=0)
+            moved += table.T @ factors.users[users]
         off_user *= UNIT * (np.diff(rated.bounds) + 8)
         off_item *= UNIT * (np.diff(rated.item_bounds) + 8)
         if problem.unrated:

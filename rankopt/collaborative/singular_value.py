@@ -2,11 +2,10 @@
 
 An iteration finds *a* singular value; a small residual does not prove that it is the largest one. Therefore:
 
-1. σ̂ is estimated (`top_pair`), G = ΨᵀΨ is formed on the smaller side, n wide, as Ĝ;
-2. t = σ̂² (1 + a tiny step), and LAPACK computes the Cholesky factor of Â = fl(t I - Ĝ);
-3. if there is none, LAPACK has met a direction x with xᵀ(t I - G) x <= 0: the iteration starts anew from
-   x, and from there sees what it had missed; where that gives nothing, the step is made longer;
-4. where the factor exists, what rounding may have hidden is added, and τ is the root, rounded up.
+1. σ̂ is estimated (`top_pairs`), G = ΨᵀΨ is formed on the smaller side, n wide, as Ĝ;
+2. t = σ̂² (1 + a tiny step), and LAPACK computes the Cholesky factor of Â = fl(t I - Ĝ); where there is none, the step
+   is made longer;
+3. where the factor exists, what rounding may have hidden is added, and τ is the root, rounded up.
 
 What is added, u = 2⁻⁵³, γ_k = k u / (1 - k u), Ψ scaled by a power of two so that its largest entry is in [1, 2):
 
@@ -41,9 +40,6 @@ Rounding. All terms are >= 0, so a sum of k computed products is within (1 ± u)
 products together, the quotient and what is added here stay within 1 + 2u (k + k' + 16), k and k' the longest row and
 column.
 
-The iteration is Lanczos bidiagonalization [Golub and Kahan 1965]. Its estimate is from below, and near a singular value
-that depends on the start: it never sees what is orthogonal to the start.
-
 `top_pairs`: where factors start, and where λ leaves none. For factors near zero J changes by ⟨Ψ, UMᵀ⟩ + (λ/2)(‖U‖² +
 ‖M‖²), which falls along a pair of singular vectors of -Ψ where its singular value exceeds λ = √(λ_U λ_M), and along no
 direction if none does.
@@ -53,10 +49,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, nextafter, sqrt
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_array
 
@@ -96,154 +91,57 @@ def weighted_bound(psi: csr_array) -> float:
     return least * (1.0 + 2.0 * UNIT * (sum(longest(psi)) + 16)) + TINY
 
 
-STEPS = 48  # columns of a space; then it begins anew from the best vector that it has
-SETTLED = 1e-12  # residual, relative to the singular value, at which the pair is found
-
-
-class SingularPair(NamedTuple):
-    """value = leftᵀ Ψ right nearly, left (rows,), right (columns,) of length 1; residual = ‖Ψᵀ left - value right‖."""
-
-    value: float
-    left: Floats
-    right: Floats
-    residual: float
-
-
-def natural_start(psi: csr_array) -> Floats:
-    """(columns,) the length of each column, with the sign of its sum: equivariant to permutations of rows and
-    columns, which a random start is not."""
-    lengths = np.sqrt(np.asarray(psi.multiply(psi).sum(axis=0)).ravel())
-    return np.asarray(np.where(np.asarray(psi.sum(axis=0)).ravel() < 0, -lengths, lengths))
-
-
-def top_pair(psi: csr_array, start: Floats, rounds: int = 40) -> SingularPair:
-    """The largest singular value that is seen from `start`, (columns,), not all 0, with its pair."""
-    back = csr_array(psi.T)
-    right, length = start / np.linalg.norm(start), psi.shape[1]
-    found = SingularPair(0.0, np.zeros(psi.shape[0]), right, 0.0)
-    for _ in range(rounds):
-        found = _one_space(psi, back, right, min(STEPS, length))
-        if found.residual <= SETTLED * found.value:
-            break
-        right = found.right
-    turn = -1.0 if float((found.right * np.abs(found.right)).sum()) < 0 else 1.0  # of the two signs the same each time
-    return SingularPair(found.value, turn * found.left, turn * found.right, found.residual)
-
-
-def _one_space(psi: csr_array, back: csr_array, start: Floats, steps: int) -> SingularPair:
-    """The best pair of the space of `start`, of at most so many columns."""
-    lefts, rights = np.empty((steps, psi.shape[0])), np.empty((steps, psi.shape[1]))
-    bidiagonal, rest, right = np.zeros((steps, steps)), 0.0, start
-    used = 0
-    for k in range(steps):
-        rights[k] = right
-        left = psi @ right
-        left = _orthogonal(left, lefts[:k])
-        along = float(np.linalg.norm(left))
-        largest = float(np.abs(bidiagonal).max(initial=0.0))
-        if along <= 1e-15 * largest or along == 0.0:  # the space is closed: this column of the small matrix ends it
-            used, rest = k + 1, 0.0
-            lefts[k] = 0.0
-            break
-        lefts[k], bidiagonal[k, k] = left / along, along
-        right = _orthogonal(back @ lefts[k], rights[: k + 1])
-        rest, used = float(np.linalg.norm(right)), k + 1
-        if rest <= 1e-15 * max(largest, along):
-            rest = 0.0
-            break
-        right = right / rest
-        if k + 1 < steps:
-            bidiagonal[k, k + 1] = rest
-    small_left, values, small_right = np.linalg.svd(bidiagonal[:used, :used])
-    left, right = lefts[:used].T @ small_left[:, 0], rights[:used].T @ small_right[0]
-    return SingularPair(float(values[0]), left, right, rest * abs(float(small_left[-1, 0])))
-
-
-def _orthogonal(vector: Floats, columns: Floats) -> Floats:
-    """The vector less its part in the span of orthonormal rows, twice, so that rounding leaves nothing of it."""
-    for _ in range(2):
-        vector = vector - columns.T @ (columns @ vector)
-    return vector
-
-
 WIDEST = 5000  # smaller sides up to this wide are proved by a factor: two dense matrices of them are held
-ATTEMPTS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class SingularValue:
-    """bound >= ‖Ψ‖₂, and by which proof; estimate: what an iteration found, below it or a little above by rounding,
-    with its pair left (rows,), right (columns,): leftᵀ Ψ right = estimate nearly."""
+    """bound >= ‖Ψ‖₂, and by which proof; estimate: what an iteration found, below it or a little above by rounding."""
 
     bound: float
     proof: Literal["cholesky", "norms"]
     estimate: float
-    left: Floats
-    right: Floats
 
     def __repr__(self) -> str:
         return f"SingularValue({self.bound:.10g} proved by {self.proof}, estimate {self.estimate:.10g})"
 
 
-def largest_singular_value(psi: csr_array, *, start: Floats | None = None, widest: int = WIDEST) -> SingularValue:
-    """A number that is not below ‖Ψ‖₂, the proof of it, and an estimate with the singular pair that belongs to it. psi:
-    (rows, columns), sparse. start: (columns,) where the iteration begins, `natural_start` by default. widest: up to
+def largest_singular_value(psi: csr_array, *, widest: int = WIDEST) -> SingularValue:
+    """A number that is not below ‖Ψ‖₂, the proof of it, and an estimate. psi: (rows, columns), sparse. widest: up to
     which width of the smaller side the proof is a Cholesky factor. Raises DataError for entries that are not finite."""
     psi = csr_array(psi, dtype=np.float64)
     if not np.isfinite(psi.data).all():
         raise DataError("the singular values of a matrix with NaN or infinite entries are not defined; leave them out.")
     largest = float(np.abs(psi.data).max(initial=0.0))
     if largest == 0.0:
-        return SingularValue(0.0, "norms", 0.0, np.zeros(psi.shape[0]), np.zeros(psi.shape[1]))
+        return SingularValue(0.0, "norms", 0.0)
     unit = 2.0 ** np.floor(np.log2(largest))
     psi = csr_array((psi.data / unit, psi.indices, psi.indptr), shape=psi.shape)
-    pair = top_pair(psi, natural_start(psi) if start is None else start)
+    estimate = float(top_pairs(psi, 1)[1][0])
     norms = min(frobenius_bound(psi), weighted_bound(psi))
     proved = inf
     if min(psi.shape) <= widest:
-        narrow = csr_array(psi.T) if psi.shape[1] > psi.shape[0] else psi
-        proved, right = _factor_bound(narrow, pair.right if narrow is psi else pair.left, pair.value, norms)
-        if right is not None:  # the factor showed a direction that the iteration had missed
-            pair = top_pair(psi, right if narrow is psi else psi.T @ right)
+        proved = _factor_bound(csr_array(psi.T) if psi.shape[1] > psi.shape[0] else psi, estimate, norms)
     bound = sqrt(min(proved, norms)) * (1.0 + 4.0 * UNIT) * unit
     proof: Literal["cholesky", "norms"] = "cholesky" if proved < norms else "norms"
-    return SingularValue(nextafter(bound, inf), proof, pair.value * unit, pair.left, pair.right)
+    return SingularValue(nextafter(bound, inf), proof, estimate * unit)
 
 
-def _factor_bound(psi: csr_array, right: Floats, estimate: float, norms: float) -> tuple[float, Floats | None]:
-    """More than ‖Ψ‖₂², infinite where no factor was found below `norms`; and a better direction, where one was met."""
+def _factor_bound(psi: csr_array, estimate: float, norms: float) -> float:
+    """More than ‖Ψ‖₂², infinite where no factor was found below `norms`."""
     n = psi.shape[1]
     gram = (psi.T @ psi).toarray()  # its rows are its columns; one of the two triangles is read
     surplus = _gamma(longest(psi)[1] + 16) * norms + TINY
     phi = _gamma(n + 16) / (1.0 - _gamma(n + 16))
-    least = 8.0 * phi * n + 16.0 * UNIT
-    step, better = least, None
-    for _ in range(ATTEMPTS):
-        t = estimate * estimate * (1.0 + step) + 2.0 * surplus
-        if t >= norms:
-            return inf, better
+    step = 8.0 * phi * n + 16.0 * UNIT
+    while (t := estimate * estimate * (1.0 + step) + 2.0 * surplus) < norms:
         shifted = -gram
         shifted[np.diag_indices(n)] += t
-        factor, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)  # as columns: in-place
+        _, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)  # as columns: in-place
         if failed == 0:
-            return (t + (UNIT + phi * n) * t + surplus) * (1.0 + 16.0 * UNIT), better
-        seen = top_pair(psi, _direction(factor, gram, failed - 1))
-        if seen.value > estimate * (1.0 + step / 8.0):
-            estimate, better, step = seen.value, seen.right, least
-        else:
-            step *= 4.0
-    return inf, better
-
-
-def _direction(factor: Floats, gram: Floats, index: int) -> Floats:
-    """x with xᵀ(t I - G) x <= 0, where the factor ends at this index: it eliminates the rows before it."""
-    x = np.zeros(len(gram))
-    x[index] = 1.0
-    if index:
-        before = factor[:index, :index]
-        half = solve_triangular(before, gram[:index, index], lower=True, check_finite=False)
-        x[:index] = solve_triangular(before, half, lower=True, trans="T", check_finite=False)
-    return x if np.isfinite(x).all() else np.eye(1, x.size, index).ravel()
+            return float((t + (UNIT + phi * n) * t + surplus) * (1.0 + 16.0 * UNIT))
+        step *= 4.0
+    return inf
 
 
 def _gamma(terms: int) -> float:

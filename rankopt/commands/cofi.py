@@ -15,6 +15,8 @@ import click
 
 from rankopt.commands.input_output import as_given, as_json, printed_warnings, table, write_output, write_report
 from rankopt.commands.options import (
+    EXISTING,
+    FILE,
     Command,
     EstimatorCommand,
     OutputPath,
@@ -40,9 +42,9 @@ USERS = 25  # number of users, evenly spaced in the order of ids, for whom the c
 
 
 @click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
-@click.argument("train_file", metavar="[TRAIN]", required=False, type=click.Path(exists=True))
+@click.argument("train_file", metavar="[TRAIN]", required=False, type=EXISTING)
 @rating_options
-@click.option("--test", "test_file", type=click.Path(exists=True), help="Test ratings.")
+@click.option("--test", "test_file", type=EXISTING, help="Test ratings.")
 @click.option(
     "--test-per-user", type=click.IntRange(1), metavar="N",
     help="Instead of --test: N ratings of every user to test, the others to train, drawn by --random-state.",
@@ -51,9 +53,7 @@ USERS = 25  # number of users, evenly spaced in the order of ids, for whom the c
     "--train-per-user", type=click.IntRange(1), metavar="N",
     help="Instead of --test: N ratings of every user to train, the others to test (weak generalization).",
 )  # fmt: skip
-@click.option(
-    "--items", "items_file", type=click.Path(exists=True), help="Attributes of items: CSV with a header, u.item."
-)
+@click.option("--items", "items_file", type=EXISTING, help="Attributes of items: CSV with a header, u.item.")
 @click.option("--model", type=OutputPath(), help="File of the model, which is trained on all ratings of TRAIN.")
 @click.option("--quota-attribute", "by", help="Item attribute for the cost of a quota in the report.  [default: genre]")
 @report_option
@@ -373,25 +373,24 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
 
 
 @click.command(cls=Command)
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("model", type=FILE)
 @click.option("--users", multiple=True, metavar="ID", help="A user; repeatable.  [default: all]")
-@click.option("--ratings", "ratings_file", type=click.Path(exists=True, dir_okay=False),
+@click.option("--ratings", "ratings_file", type=FILE,
               help="Ratings of new users, who get the lists.")  # fmt: skip
 @rating_options
-@click.option("--items", "items_file", type=click.Path(exists=True), help="Attributes of items: CSV with a header.")
-@click.option("--k", type=click.IntRange(1), default=10, show_default=True, help="Number of items per user.")
-@click.option("--popularity", type=float, default=0.0, show_default=True,
+@click.option("--items", "items_file", type=EXISTING, help="Attributes of items: CSV with a header.")
+@click.option("--k", type=click.IntRange(1), default=10, help="Number of items per user.")
+@click.option("--popularity", type=float, default=0.0,
               help="c of c log(1 + number of ratings), added to the score of an item.")  # fmt: skip
 @click.option("--at-most", multiple=True, metavar="N:ATTR", help="3:seller: at most three items of each seller.")
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="2:brand=own: two items of the brand own.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:brand=own@1: the first is of the brand own.")
-@click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error", show_default=True,
+@click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error",
               help="For a user without an admissible list of k: fail, or shorten the list.")  # fmt: skip
 @click.option(
-    "--output",
-    type=OutputPath(dash=True),
+    "--output", type=OutputPath(dash=True),
     help="CSV, TSV or JSON file of the lists, - for CSV on standard output, not a table.",
-)
+)  # fmt: skip
 @json_option
 def recommend(
     model: str, users: tuple[str, ...], ratings_file: str | None, items_file: str | None, k: int, popularity: float,

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.input_output import as_json, queries_at, waiting
-from rankopt.commands.options import Columns, Command, OutputPath, column_options, json_option, unjudged_option
+from rankopt.commands.options import (
+    EXISTING,
+    Columns,
+    Command,
+    OutputPath,
+    column_options,
+    json_option,
+    unjudged_option,
+)
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=EXISTING)
 @column_options
 @click.option("--output", type=OutputPath(folder=True), help="The folder to write; it must not exist yet.")
 @click.option("--qrels", type=OutputPath(), help="Instead of a folder, write the grades of FILE as qrels of TREC.")

@@ -28,9 +28,8 @@ MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 
 @click.command(cls=Command)
 @click.option(
-    "--output", default="rankopt-demo", show_default=True, type=OutputPath(folder=True, made=True),
-    help="Folder of the results.",
-)  # fmt: skip
+    "--output", default="rankopt-demo", type=OutputPath(folder=True, made=True), help="Folder of the results."
+)
 @report_option
 @json_option
 def demo(output: str, report: str | None, json_: bool) -> None:

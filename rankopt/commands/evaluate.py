@@ -12,6 +12,8 @@ from click.core import ParameterSource
 
 from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, queries_at, shortened, table
 from rankopt.commands.options import (
+    EXISTING,
+    FILE,
     Columns,
     Command,
     Quotas,
@@ -136,46 +138,31 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="DATA | RUN...", type=click.Path(exists=True))
+@click.argument("files", nargs=-1, required=True, metavar="DATA | RUN...", type=EXISTING)
 @column_options
-@click.option("--qrels", type=click.Path(exists=True, dir_okay=False), help="Judgments; the files are then TREC runs.")
-@click.option(
-    "--scores", multiple=True, type=click.Path(exists=True, dir_okay=False), help="Scores; repeat to compare."
-)
-@click.option(
-    "--model", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A model; repeat to compare."
-)
+@click.option("--qrels", type=FILE, help="Judgments; the files are then TREC runs.")
+@click.option("--scores", multiple=True, type=FILE, help="Scores; repeat to compare.")
+@click.option("--model", multiple=True, type=FILE, help="A model; repeat to compare.")
 @attributes_option
 @quota_options
 @click.option(
-    "--measure",
-    multiple=True,
+    "--measure", multiple=True,
     help=f"A measure; repeatable.  [default: {', '.join(MEASURES_EVALUATE)}; of runs {', '.join(MEASURES)}]",
-)
+)  # fmt: skip
 @click.option(
     "--convention",
     help="default, letor2, letor3, letor4, trec, sklearn, burges, lightgbm, xgboost.  [default: default; of runs trec]",
 )
 @click.option(
-    "--missing",
-    type=click.Choice(["skip", "zero", "error"]),
-    default="skip",
-    show_default=True,
+    "--missing", type=click.Choice(["skip", "zero", "error"]), default="skip",
     help="Judged queries that a run lacks: left out of its means, or 0 (trec_eval -c).",
-)
+)  # fmt: skip
 @click.option(
-    "--test",
-    type=click.Choice(["randomization", "t", "wilcoxon"]),
-    default="randomization",
-    show_default=True,
+    "--test", type=click.Choice(["randomization", "t", "wilcoxon"]), default="randomization",
     help="The paired test of runs.",
-)
+)  # fmt: skip
 @click.option(
-    "--interval",
-    type=click.Choice(["t", "bootstrap"]),
-    default="t",
-    show_default=True,
-    help="Method of the confidence intervals of runs.",
+    "--interval", type=click.Choice(["t", "bootstrap"]), default="t", help="Method of the confidence intervals of runs."
 )
 @click.option(
     "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label.  [of qrels: none]"

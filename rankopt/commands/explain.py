@@ -10,6 +10,8 @@ import click
 
 from rankopt.commands.input_output import as_given, as_json, check_attributes, model_and_queries, table, write_report
 from rankopt.commands.options import (
+    EXISTING,
+    FILE,
     Columns,
     Command,
     attributes_option,
@@ -28,12 +30,12 @@ LISTED = 10  # features that the text lists; the page has more
 
 
 @click.command(cls=Command)
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True))
+@click.argument("model", type=FILE)
+@click.argument("data", type=EXISTING)
 @column_options
 @attributes_option
 @click.option("--measure", help="Of regret and bounds  [default: the model's].")
-@click.option("--queries", "count", type=click.IntRange(1), default=10, show_default=True,
+@click.option("--queries", "count", type=click.IntRange(1), default=10,
               help="How many of the worst queries are listed.")  # fmt: skip
 @unjudged_option
 @report_option

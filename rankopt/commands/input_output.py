@@ -18,6 +18,7 @@ from zipfile import is_zipfile
 import click
 from click.core import ParameterSource
 
+from formulations.display import aligned
 from rankopt.commands.options import Columns, cures_as_options
 from rankopt.errors import DataError, ModelError
 
@@ -122,7 +123,7 @@ def model_and_queries(
             f"--drop {needed[0]}: {model} was trained on the feature {needed[0]!r} and needs it; leave --drop out"
         )
     try:
-        keep = takes_missing(ranker)
+        keep = takes_missing(ranker, fitted=True)
         queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded, labels, keep)
     except DataError as error:  # the model needs all its features
         raise DataError(re.sub(DROP, "", str(error))) from error
@@ -209,19 +210,11 @@ def as_given() -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print aligned columns: text to the left, numbers to the right, a bold head on a terminal."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(len(name), *(len(row[i]) for row in cells), 0) for i, name in enumerate(head)]
     left = [all(isinstance(row[i], str) and not _number(row[i]) for row in rows) for i in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        parts = (
-            cell.ljust(w) if is_text else cell.rjust(w) for cell, w, is_text in zip(row, widths, left, strict=True)
-        )
-        return "  ".join(parts).rstrip()
-
-    click.secho(line(head), bold=True)
-    for row in cells:
-        click.echo(line(row))
+    first, *lines = aligned([head, *([str(cell) for cell in row] for row in rows)], left)
+    click.secho(first, bold=True)
+    for line in lines:
+        click.echo(line)
 
 
 def write_report(path: str, page: str) -> None:

@@ -76,6 +76,9 @@ def _present(target: Path) -> bool:
     return True
 
 
+FILE, EXISTING = click.Path(exists=True, dir_okay=False), click.Path(exists=True)
+"""Types of options: an existing file; an existing file or folder."""
+
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
 report_option = click.option("--report", metavar="FILE", type=OutputPath(made=True), help="Also write an HTML report.")
 unjudged_option = click.option(
@@ -106,12 +109,12 @@ EXTRA = {
     "checkpoint": [
         click.Option(["--checkpoint"], type=OutputPath(folder=True, made=True),
                      help="Folder of the training state; `rankopt resume` continues from it."),
-        click.Option(["--checkpoint-every", "every"], type=float, default=10.0, show_default=True,
+        click.Option(["--checkpoint-every", "every"], type=float, default=10.0,
                      help="Minimum number of seconds between two checkpoints."),
     ],
     "directions": [
         click.Option(["--powell"], is_flag=True, help="Also search along the sum of the steps of the last round."),
-        click.Option(["--n-random-directions"], type=click.IntRange(0), default=0, show_default=True,
+        click.Option(["--n-random-directions"], type=click.IntRange(0), default=0,
                      help="Also search along this number of random directions in every round."),
     ],
     "n_jobs": [
@@ -297,7 +300,7 @@ def quota_options(command: Callable[..., None]) -> Callable[..., None]:
 
     limits: dict[str, Any] = {"multiple": True, "metavar": "N:ATTR"}
     options: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("--on-infeasible", {"type": click.Choice(["error", "truncate"]), "default": "error", "show_default": True,
+        ("--on-infeasible", {"type": click.Choice(["error", "truncate"]), "default": "error",
                              "help": "For a query without an admissible ranking of k: fail, or shorten its ranking."}),
         ("--exactly", {**limits, "help": "1:kind=ad@1: the first one is an ad."}),
         ("--at-least", {**limits, "help": "3:gender=f: three of them. 40%:gender=f: in every prefix, rounded down "
@@ -312,7 +315,7 @@ def quota_options(command: Callable[..., None]) -> Callable[..., None]:
 
 attributes_option = click.option(
     "--attributes",
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     help="CSV: qid, docid (or as --qid, --document name them) and one column each.",
 )
 
@@ -444,7 +447,7 @@ def _option(parameter: inspect.Parameter, text: str, repeatable: bool) -> click.
     default, annotation = parameter.default, str(parameter.annotation)
     name = f"--{CLI_NAMES.get(parameter.name, parameter.name.replace('_', '-'))}"
     if isinstance(default, bool):
-        return click.Option([f"{name}/--no{name[1:]}", parameter.name], default=default, show_default=True, help=text)
+        return click.Option([f"{name}/--no{name[1:]}", parameter.name], default=default, help=text)
     more: dict[str, Any] = {"type": str, "multiple": repeatable and parameter.name in TRIED}
     if annotation == "Seed":
         more["type"] = click.IntRange(0)
@@ -526,7 +529,7 @@ def parameter_groups(estimator: str) -> dict[str, str]:
     return found
 
 
-HELP = {"help_option_names": ["-h", "--help"]}
+HELP = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class Command(click.Command):

@@ -11,6 +11,8 @@ import click
 
 from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, shortened, write_output
 from rankopt.commands.options import (
+    EXISTING,
+    FILE,
     Columns,
     Command,
     OutputPath,
@@ -28,28 +30,21 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True))
+@click.argument("model", type=FILE)
+@click.argument("data", type=EXISTING)
 @column_options
 @attributes_option
 @quota_options
 @click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["tab", "trec"]),
-    default="tab",
-    show_default=True,
+    "--format", "format_", type=click.Choice(["tab", "trec"]), default="tab",
     help="Tab-separated columns, or a TREC run: query Q0 document rank score tag.",
-)
+)  # fmt: skip
 @click.option("--tag", help="The name of a TREC run.  [default: rankopt]")
 @click.option(
-    "--scores",
-    type=click.Choice(["rank", "model"]),
+    "--scores", type=click.Choice(["rank", "model"]),
     help="Scores of a TREC run: decreasing numbers that reproduce the order, or the model's.  [default: rank]",
-)
-@click.option(
-    "--output", default="-", show_default=True, type=OutputPath(dash=True), help="A file, or - for standard output."
-)
+)  # fmt: skip
+@click.option("--output", default="-", type=OutputPath(dash=True), help="A file, or - for standard output.")
 @json_option
 def rank(
     model: str,
@@ -152,8 +147,8 @@ def _document(queries: Queries, row: int) -> Any:
 
 
 @click.command(cls=Command)
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True))
+@click.argument("model", type=FILE)
+@click.argument("data", type=EXISTING)
 @column_options
 @click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - for standard output.")
 @unjudged_option

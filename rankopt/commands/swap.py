@@ -24,6 +24,8 @@ from click.core import ParameterSource
 from formulations.solvers.solver import listed
 from rankopt.commands.input_output import as_given, as_json, queries_at, table, waiting, write_report
 from rankopt.commands.options import (
+    EXISTING,
+    FILE,
     Columns,
     Command,
     OutputPath,
@@ -208,17 +210,17 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 
 
 @click.command(cls=Command)
-@click.argument("data", nargs=-1, type=click.Path(exists=True))
+@click.argument("data", nargs=-1, type=EXISTING)
 @column_options
 @click.option(
-    "--baseline", metavar="ROWS", type=click.Path(exists=True, dir_okay=False),
+    "--baseline", metavar="ROWS", type=FILE,
     help="Rows of an earlier swap: replay its traces by the installed versions, and print what changed.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=float, callback=_factor, default=1.1, show_default=True,
+    "--tolerance", type=float, callback=_factor, default=1.1,
     help="With --baseline: the factor up to which seconds count as the same.",
 )  # fmt: skip
-@click.option("--test", "test_file", type=click.Path(exists=True), help="Queries to measure trained rankers on.")
+@click.option("--test", "test_file", type=EXISTING, help="Queries to measure trained rankers on.")
 @click.option(
     "--argmax-solvers",
     help="Solvers of the ranking problem, separated by commas; 'all' for all installed ones, or 'none'.",
@@ -227,44 +229,35 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     "--master-solvers", help="Solvers of the master program, likewise; module:attribute names a custom solver."
 )
 @click.option("--methods", help="Optimization methods, likewise.")
-@click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
+@click.option("--measure", default="nDCG@10", help="The measure that is optimized.")
 @click.option(
-    "--feature-map", "map_", type=click.Choice([*FEATURE_MAPS]), default="positional", show_default=True,
-    help="Feature map of a ranking.",
-)  # fmt: skip
+    "--feature-map", "map_", type=click.Choice([*FEATURE_MAPS]), default="positional", help="Feature map of a ranking."
+)
+@click.option("--bound", type=click.Choice([*BOUNDS]), default="nonconvex", help="Upper bound of the measure's regret.")
+@click.option("--lam", type=float, default=0.1, help="Weight of the regularizer.")
 @click.option(
-    "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
-    help="Upper bound of the measure's regret.",
-)  # fmt: skip
-@click.option("--lam", type=float, default=0.1, show_default=True, help="Weight of the regularizer.")
+    "--problems", type=click.IntRange(1), default=24, help="Approximate number of problems in an argmax trace."
+)
 @click.option(
-    "--problems", type=click.IntRange(1), default=24, show_default=True,
-    help="Approximate number of problems in an argmax trace.",
-)  # fmt: skip
-@click.option(
-    "--repeats", type=click.IntRange(1), default=3, show_default=True,
+    "--repeats", type=click.IntRange(1), default=3,
     help="Timed runs of a problem, after an untimed one if time allows; the median is reported.",
 )  # fmt: skip
-@click.option(
-    "--train/--no-train", "train", default=True, show_default=True, help="Also swap solvers in live training."
-)
+@click.option("--train/--no-train", "train", default=True, help="Also swap solvers in live training.")
 @click.option(
     "--time-limit", type=float, callback=_positive,
     help="Seconds of a solver for a problem [10], and for a recorded trace of training [3]; two thirds of it for a "
     "live run, which is killed five seconds after twice that. A tiny first problem, which loads modules, has 60 more.",
 )  # fmt: skip
 @click.option(
-    "--memory-limit", type=float, callback=_positive, default=4.0, show_default=True,
-    help="Memory limit of a solver in gigabytes.",
-)  # fmt: skip
+    "--memory-limit", type=float, callback=_positive, default=4.0, help="Memory limit of a solver in gigabytes."
+)
 @unjudged_option
 @click.option("--output", type=OutputPath(), help="File of the rows, one JSON object per line.")
 @click.option("--csv", "table_", type=OutputPath(), help="CSV file of the rows: a line per problem and solver.")
 @click.option(
-    "--resume",
-    is_flag=True,
+    "--resume", is_flag=True,
     help="Continue the file of --output; its rows are not recomputed, also those that reached a limit.",
-)
+)  # fmt: skip
 @report_option
 @json_option
 def swap(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.input_output import as_json, table
-from rankopt.commands.options import Command, json_option
+from rankopt.commands.options import FILE, Command, json_option
 
 if TYPE_CHECKING:
     from rankopt.experiments.traces import ProblemTrace, RecordedProblem
@@ -18,7 +18,7 @@ SHOWN = 40  # problems of the table; --json has all
 
 @click.command(cls=Command)
 @click.argument("action", metavar="inspect")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option("--solve", is_flag=True, help="Solve each problem, and check the recorded values and bounds.")
 @json_option
 def trace(action: str, file: str, solve: bool, json_: bool) -> None:

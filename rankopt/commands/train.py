@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rankopt.commands.options import (
+    EXISTING,
     RANKERS,
     TRIED,
     Columns,
@@ -31,21 +32,17 @@ from rankopt.commands.training_run import Training, destination
 
 
 @click.command(cls=EstimatorCommand)
-@click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
+@click.argument("train_file", metavar="TRAIN", type=EXISTING)
 @column_options
 @click.option("--model", required=True, type=OutputPath(), help="File of the model.")
 @click.option(
-    "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
+    "--ranker", type=click.Choice([*RANKERS]), default="margin",
     help="What is trained: a bound of the regret of the measure, a loss of scores, pairs, the smoothed measure, the "
     "measure itself by weights or by trees, least squares, or trees on the bound. The "
     "options below are those of this ranker: `rankopt train --ranker NAME --help` lists them.",
 )  # fmt: skip
 @quota_options
-@click.option(
-    "--validate",
-    type=click.Path(exists=True),
-    help="Data on which repeated options are chosen, and the number of trees.",
-)
+@click.option("--validate", type=EXISTING, help="Data on which repeated options are chosen, and the number of trees.")
 @unjudged_option
 @report_option
 @json_option

@@ -327,7 +327,7 @@ class Training:
 
         ranker = self._make_ranker()
         ranker._check_params()  # before anything is read
-        labels, keep = self.quotas.labels, takes_missing(ranker)
+        labels, keep = self.quotas.labels, takes_missing(ranker, fitted=False)
         queries = queries_at(self.train_file, self.unjudged, columns=self.columns, labels=labels, keep_missing=keep)
         self._check_quotas(queries)
         validation = None

@@ -18,7 +18,7 @@ from zipfile import is_zipfile
 import click
 
 from rankopt.commands.input_output import as_given, as_json, write_report
-from rankopt.commands.options import Command, json_option, report_option
+from rankopt.commands.options import FILE, Command, json_option, report_option
 
 if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
@@ -94,22 +94,14 @@ ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and t
 
 
 @click.command(cls=Command)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=FILE)
+@click.option("--max-effort", "effort", default=1, type=click.IntRange(1), help="Effort of the search for a witness.")
+@click.option("--random-state", "seed", default=0, type=click.IntRange(0), help="Seed of that search.")
 @click.option(
-    "--max-effort", "effort", default=1, show_default=True, type=click.IntRange(1),
-    help="Effort of the search for a witness.",
-)  # fmt: skip
-@click.option(
-    "--random-state", "seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of that search."
-)
-@click.option(
-    "--sensitivity",
-    "sweeps",
-    multiple=True,
-    metavar=FORM,
+    "--sensitivity", "sweeps", multiple=True, metavar=FORM,
     help="Cost of each limit of a constraint, a count or a share. STEP: default 1, for decimals 0.1. SIDE: at_most, "
     "at_least or exactly, if it has both limits.",
-)
+)  # fmt: skip
 @report_option
 @json_option
 def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: str | None, json_: bool) -> None:

@@ -12,7 +12,7 @@ nothing, so dense and sparse rows of equal content agree. float32 is hashed as f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -103,18 +103,21 @@ def rows_of(offsets: Ints, chosen: Ints) -> Ints:
 
 Hashes = NDArray[np.uint64]
 
-PART = 1 << 11  # rows per task of a thread
+PART = 1 << 14  # numbers per task of a thread; they fit into its cache
 
 
 def mixed(bits: Hashes) -> Hashes:
     """The finalizer of MurmurHash3, which maps 0 to 0."""
-    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return bits ^ (bits >> np.uint64(33))
+    bits = bits ^ (bits >> np.uint64(33))
+    bits *= np.uint64(0xFF51AFD7ED558CCD)
+    bits ^= bits >> np.uint64(33)
+    bits *= np.uint64(0xC4CEB9FE1A85EC53)
+    bits ^= bits >> np.uint64(33)
+    return bits
 
 
 def _of_values(values: NDArray[np.float64]) -> Hashes:
-    plain = values.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+    plain = np.add(values, 0.0, dtype=np.float64)  # -0.0 + 0.0 is 0.0
     if np.isnan(plain.min(initial=0.0)):
         plain[np.isnan(plain)] = np.nan  # of one sign and payload
     return mixed(plain.view(np.uint64))
@@ -123,43 +126,54 @@ def _of_values(values: NDArray[np.float64]) -> Hashes:
 STEPS = 65521.0  # a prime: values that are simple parts of the largest one are not next to a rounding
 
 
-def largest_sizes(features: Features, offsets: Ints, chosen: Ints) -> NDArray[np.float64]:
-    """(d,) max |x| of each feature in the chosen queries, NaN aside; 1 where that is 0."""
+def largest_sizes(features: Features, used: Bools) -> NDArray[np.float64]:
+    """(d,) max |x| of each feature in the used rows (N,), NaN aside; 1 where that is 0."""
     if is_sparse(features):
-        own = features if chosen.size == offsets.size - 1 else features[rows_of(offsets, chosen)]
+        own = features if used.all() else features[np.flatnonzero(used)]
         size = np.asarray(abs(own).nanmax(axis=0).todense(), dtype=np.float64).ravel()
     else:
-        starts = offsets[:-1]
-        low, high = np.fmin.reduceat(features, starts), np.fmax.reduceat(features, starts)
-        size = np.fmax(np.fmax.reduce(high[chosen]), -np.fmin.reduce(low[chosen])).astype(np.float64)
+        high = np.fmax.reduce(features, axis=0, where=used[:, None], initial=-np.inf)
+        low = np.fmin.reduce(features, axis=0, where=used[:, None], initial=np.inf)
+        size = np.fmax(high, -low).astype(np.float64)
     return np.where(size > 0, size, 1.0)
 
 
-def fingerprints(features: Features, sizes: NDArray[np.float64] | None = None) -> Hashes:
-    """(N,) 64-bit hashes of rows; equal content gives equal hashes. sizes: (d,) hash x_j / sizes_j, rounded."""
-    rows, columns = features.shape
+def fingerprints(features: Features, sizes: NDArray[np.float64] | None = None, rows: Ints | None = None) -> Hashes:
+    """64-bit hashes of all rows (N,), or of these; equal content gives equal hashes. sizes: (d,) hash x_j / sizes_j,
+    rounded."""
+    count, columns = features.shape[0] if rows is None else rows.size, features.shape[1]
+    filled = features.nnz if is_sparse(features) else features.shape[0] * columns
+    height = max(1, PART * features.shape[0] // max(1, filled))
     salt = mixed(np.arange(1, columns + 1, dtype=np.uint64)) | np.uint64(1)
-    found = np.empty(rows, dtype=np.uint64)
+    found = np.empty(count, dtype=np.uint64)
 
     def stepped(values: NDArray[Any], which: Any) -> NDArray[Any]:
         return values if sizes is None else np.rint(values / sizes[which] * STEPS)
 
     def hash_part(p: int) -> None:
-        part = slice(p * PART, min(rows, (p + 1) * PART))
-        if is_sparse(features):  # differences of cumulative sums, exact modulo 2^64
-            starts = features.indptr[part.start : part.stop + 1]
-            entries = slice(starts[0], starts[-1])
-            columns_of = features.indices[entries]
-            hashed = _of_values(stepped(features.data[entries], columns_of)) * salt[columns_of]
+        part = slice(p * height, min(count, (p + 1) * height))
+        own = features[part if rows is None else rows[part]]
+        if is_sparse(own):  # differences of cumulative sums, exact modulo 2^64
+            hashed = _of_values(stepped(own.data, own.indices)) * salt[own.indices]
             sums = np.append(np.uint64(0), np.cumsum(hashed, dtype=np.uint64))
-            found[part] = np.diff(sums[starts - starts[0]])
+            found[part] = np.diff(sums[own.indptr])
         else:
-            found[part] = (_of_values(stepped(np.asarray(features[part]), slice(None))) * salt).sum(
-                axis=1, dtype=np.uint64
-            )
+            hashed = _of_values(stepped(np.asarray(own), slice(None))) * salt
+            found[part] = hashed.sum(axis=1, dtype=np.uint64)
 
-    share(-(-rows // PART), hash_part)
+    share(-(-count // height), hash_part)
     return found
+
+
+def sorted_by(keys: Sequence[NDArray[Any]], decide: Callable[[Ints], Hashes]) -> Ints:
+    """The order by keys, as of `np.lexsort`; `decide` hashes entries that are equal in all of them, and sorts these."""
+    order = np.lexsort(keys)
+    same = np.all([np.diff(key[order]) == 0 for key in keys], axis=0)
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if tied.size:
+        own = order[tied]
+        order[tied] = own[np.lexsort((decide(own), *(key[own] for key in keys)))]
+    return order
 
 
 def canonical(
@@ -168,32 +182,32 @@ def canonical(
     """Queries and their weights (m,) in canonical order. Features are read once, not copied. keep_documents: do not
     reorder documents within queries, if their order has a meaning. attributes: attributes that count as content; only
     these are included."""
-    known = np.zeros(queries.n_documents, dtype=np.uint64)
+    known, starts = np.zeros(queries.n_documents, dtype=np.uint64), queries.offsets[:-1]
     for number, name in enumerate(attributes):
         known = known + mixed(labels(queries.attributes[name]) + np.uint64(2 * number + 1))
     grades = np.zeros(known.size) if queries.relevance is None else queries.relevance + 0.0
+    query = np.repeat(np.arange(len(queries)), np.diff(queries.offsets))
+    position = (np.arange(known.size) - starts[query]).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     # The units are those of the queries that can teach something: others may be left out.
-    starts, learned = queries.offsets[:-1], weights > 0
+    learned = weights > 0
     differs = learned & (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
-    chosen = np.flatnonzero(differs if differs.any() else learned if learned.any() else ~learned)
-    sizes = largest_sizes(queries.features, queries.offsets, chosen)
-    exact, coarse = fingerprints(queries.features), fingerprints(queries.features, sizes)
-    steps = np.rint(grades / (np.maximum.reduceat(grades, starts)[chosen].max() or 1.0) * STEPS)
-    keys = [
-        known + document + mixed(values.view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
-        for document, values in ((exact, grades), (coarse, steps))
-    ]
+    used = (differs if differs.any() else learned if learned.any() else ~learned)[query]
+    sizes, steps = largest_sizes(queries.features, used), np.rint(grades / (grades[used].max() or 1.0) * STEPS)
+
+    def hashed(values: NDArray[np.float64], rows: Ints, sizes: NDArray[np.float64] | None = None) -> Hashes:
+        graded = known[rows] + mixed(values[rows].view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
+        return graded + fingerprints(queries.features, sizes, rows)
+
+    def exact_contents(chosen: Ints) -> Hashes:
+        at, ends = rows_of(queries.offsets, chosen), np.cumsum(np.diff(queries.offsets)[chosen])
+        return np.add.reduceat(mixed(hashed(grades, order[at]) + position[at]), ends - np.diff(queries.offsets)[chosen])
+
     order = np.arange(known.size)
+    coarse = hashed(steps, order, sizes)
     if not keep_documents:
-        order = np.lexsort((*keys, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
-    position = np.arange(order.size, dtype=np.uint64) - np.repeat(
-        queries.offsets[:-1], np.diff(queries.offsets)
-    ).astype(np.uint64)
-    contents = [
-        np.add.reduceat(mixed(document[order] + position * np.uint64(0x9E3779B97F4A7C15)), queries.offsets[:-1])
-        for document in keys
-    ]
-    by_content = np.lexsort((contents[0], weights, contents[1]))
+        order = sorted_by((coarse, query), lambda rows: hashed(grades, rows))
+    coarse_contents = np.add.reduceat(mixed(coarse[order] + position), starts)
+    by_content = sorted_by((weights, coarse_contents), exact_contents)
     rows = order[rows_of(queries.offsets, by_content)]
     return Arrangement(
         features=queries.features,

@@ -339,17 +339,6 @@ class Queries(CompactReprMixin):
         """The same queries with the rows of each next to each other; itself if they are."""
         return self if self.is_grouped else self._of(self.rows, self.offsets, np.arange(len(self)))
 
-    def ungroup(self, values: Any) -> NDArray[Any]:
-        """Values (N, ...) of the rows of `grouped()`, in the order of these rows."""
-        array = each_row(values)
-        if array.shape[:1] != (self.n_documents,):
-            raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
-        if self.is_grouped:
-            return array
-        made = np.empty_like(array)
-        made[self.rows] = array
-        return made
-
     def to_input_order(self, values: Any) -> NDArray[Any]:
         """Values (N, ...) of these rows in the order of the data that the rows were read or selected from."""
         array = each_row(values)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from formulations.registry import lazy
 
 if TYPE_CHECKING:
+    from rankopt.decisions.inverse import RecoveredCosts as RecoveredCosts
+    from rankopt.decisions.inverse import recover_costs as recover_costs
     from rankopt.decisions.regressor import DecisionRegressor as DecisionRegressor
     from rankopt.losses.oracle_problem import Decisions as Decisions
     from rankopt.losses.oracle_problem import ProblemOracle as ProblemOracle
@@ -14,7 +16,9 @@ PARTS = {
     "DecisionRegressor": "rankopt.decisions.regressor:DecisionRegressor",
     "Decisions": "rankopt.losses.oracle_problem:Decisions",
     "ProblemOracle": "rankopt.losses.oracle_problem:ProblemOracle",
+    "RecoveredCosts": "rankopt.decisions.inverse:RecoveredCosts",
     "minimize_risk": "rankopt.optimize.minimize:minimize_risk",
+    "recover_costs": "rankopt.decisions.inverse:recover_costs",
 }
 """Public names, `name: "module:object"`."""
 

@@ -128,7 +128,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     -----
     Fitted: `coef_` (n, d) and `intercept_` (n,), or (d,) and a number with `shared_weights_`; `certificate_` (global
     where the loss is convex, else stationary), `history_`, `n_iter_`, `lam_`; with eval_set `best_score_`. The bound of
-    an integer program is the one that the solver's finished search reports.
+    an integer program is the one that the solver's finished search reports, but for small knapsacks.
     """
 
     _rules: ClassVar[Rules] = {

@@ -29,13 +29,13 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, generator
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin, data_frame
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.errors import DataError, ListLengthWarning, MeasureError, MissingQueryIdsWarning, OptionError
 from rankopt.evaluation.evaluation import (
@@ -48,11 +48,8 @@ from rankopt.evaluation.evaluation import (
     interval_of,
     vector,
 )
-from rankopt.evaluation.export import Column, bars_of_differences, frame, latex_table
+from rankopt.evaluation.export import Column, bars_of_differences, latex_table
 from rankopt.measures.measure import Measure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 COUNTED = 200
 
@@ -132,7 +129,7 @@ class Comparison(CompactReprMixin):
         """One row of a pandas data frame."""
         record = self.as_dict()
         low, high = record.pop("interval")
-        return frame([record | {"low": low, "high": high}])
+        return data_frame([record | {"low": low, "high": high}])
 
     def to_latex(self, digits: int = 4) -> str:
         """The comparison as a LaTeX table of one row (booktabs)."""

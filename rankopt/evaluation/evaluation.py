@@ -13,13 +13,13 @@ import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, generator
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin, data_frame
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.data.validation import (
@@ -32,15 +32,11 @@ from rankopt.data.validation import (
     without_query_column,
 )
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
-from rankopt.evaluation.export import dots_of_means, frame, latex_table
+from rankopt.evaluation.export import dots_of_means, latex_table
 from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
 from rankopt.options import COUNT, Interval, as_numbers, check, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 FEW = 300  # rows that one query may have before a missing query id is warned of
 
@@ -330,7 +326,7 @@ class Evaluation(CompactReprMixin):
         """The values as a pandas data frame, one row per query and one column per measure; NaN if not counted."""
         columns = {repr(measure): self.values[row] for row, measure in enumerate(self.measures)}
         records = [{name: values[q] for name, values in columns.items()} for q in range(len(self))]
-        return frame(records, list(self.query_ids))
+        return data_frame(records, list(self.query_ids))
 
     def to_latex(self, digits: int = 4) -> str:
         """Means, their 95% t intervals and counts as a LaTeX table (booktabs)."""

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formulations.arrays import Floats
-from formulations.display import axes_for
-from rankopt.errors import RankoptError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from formulations.display import Axes, axes_for
 
 
 def dots_of_means(
@@ -63,15 +58,6 @@ class Column:
     text: str
     math: bool = False
     raw: bool = False
-
-
-def frame(records: Sequence[Mapping[str, Any]], index: Sequence[Any] | None = None) -> Any:
-    """A pandas data frame, one row per record. RankoptError if pandas is missing."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise RankoptError("to_frame needs pandas, which is not installed; pip install pandas") from error
-    return pandas.DataFrame(list(records), index=index)
 
 
 def latex_table(head: Sequence[str | Column], rows: Sequence[Sequence[str]], note: str) -> str:

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from formulations.arrays import check_type, each
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin, data_frame
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import LEVEL, TEST_NAMES, Comparison, Test, compare, holm
 from rankopt.evaluation.evaluation import Evaluation, IntervalBy
-from rankopt.evaluation.export import Column, dots_of_means, frame, latex_table, latex_text
+from rankopt.evaluation.export import Column, dots_of_means, latex_table, latex_text
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +87,7 @@ class RunComparison(CompactReprMixin):
 
     def to_frame(self) -> Any:
         """A pandas data frame, one row per measure and run."""
-        return frame(self.rows())
+        return data_frame(self.rows())
 
     def to_latex(self, digits: int = 4) -> str:
         """A LaTeX table (booktabs), runs down and measures across: the best mean of a measure in bold, a dagger if

@@ -34,7 +34,7 @@ from formulations.arrays import Floats, each
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
-from formulations.display import CompactReprMixin, data_frame
+from formulations.display import CompactReprMixin, aligned, data_frame
 from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import EPSILON
 from formulations.solving.solve import solve
@@ -264,9 +264,7 @@ class ShadowPrices(CompactReprMixin):
         title = f"{len(self.limits)} binding limits in {len(bound)} of {len(self.queries)} queries"
         rows = [("query", "limit", "side", "gain if looser by 1", "at most (price)")]
         rows += [(str(one.query), one.row, one.side, f"{one.gain:.4g}", f"{one.price:.4g}") for one in self.limits]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([title, *(lines if self.limits else [])])
+        return "\n".join([title, *(aligned(rows, left=True) if self.limits else [])])
 
 
 def shadow_prices(

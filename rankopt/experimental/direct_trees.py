@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -21,12 +21,12 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.experimental.tree_ensemble import (
     MeasureObjective,
     TreeCallback,
+    TreeGrower,
     TreeStep,
     TreeTable,
     TreeTraining,
     certify_weights,
 )
-from rankopt.experimental.tree_growers import GROWERS, GrowerData
 from rankopt.fitting import warn_interrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import TREES, Certificate, History, Stop, check_saved
@@ -62,9 +62,6 @@ class DirectBoostedRanker(Ranker):
 
     **Solver**
 
-    tree_learner : {"scikit-learn", "lightgbm", "measure"}
-        What grows them. "lightgbm" needs ``pip install 'rankopt[boosting]'``. "measure" takes each split from line
-        searches on M; it is slow.
     strategy : {"stage-wise", "leveraging", "both"}
         "stage-wise" weights each tree once, when it is grown. "leveraging" grows all trees with the largest weight of
         `weight_bounds` and then maximizes M by coordinate ascent in all weights. "both" does one after the other.
@@ -76,7 +73,7 @@ class DirectBoostedRanker(Ranker):
         Trees. None is 100; with eval_set the number that is best for `measure` there, at most 1,000.
     num_leaves : leaves of a tree at most.
     min_child_samples : training documents of a leaf at least.
-    random_state : seed of the packages' choice of bins, for more than 200,000 documents; None is 0.
+    random_state : seed of the choice among splits that are equally good; None is 0.
 
     **Run**
 
@@ -107,7 +104,7 @@ class DirectBoostedRanker(Ranker):
     estimator_weights_: Floats
     _rules: ClassVar[Rules] = {
         "n_estimators": (COUNT, None), "num_leaves": (Interval(2, 2**31 - 1, "both", integer=True),),
-        "min_child_samples": (COUNT,), "early_stopping": (COUNT,), "tree_learner": tuple(GROWERS),
+        "min_child_samples": (COUNT,), "early_stopping": (COUNT,),
         "strategy": ("stage-wise", "leveraging", "both"), "weight_rule": ("inside", "clamped"),
         "n_jobs": RUN["n_jobs"], "time_limit": RUN["time_limit"], "callbacks": RUN["callbacks"],
     }  # fmt: skip
@@ -120,7 +117,6 @@ class DirectBoostedRanker(Ranker):
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        tree_learner: Literal["scikit-learn", "lightgbm", "measure"] = "scikit-learn",
         strategy: Literal["stage-wise", "leveraging", "both"] = "stage-wise",
         weight_rule: Literal["inside", "clamped"] = "inside",
         weight_bounds: tuple[float, float] = (0.05, 0.2),
@@ -136,7 +132,6 @@ class DirectBoostedRanker(Ranker):
         normalize: Normalize = None,
     ) -> None:
         self.measure = measure
-        self.tree_learner = tree_learner
         self.strategy = strategy
         self.weight_rule = weight_rule
         self.weight_bounds = weight_bounds
@@ -168,14 +163,11 @@ class DirectBoostedRanker(Ranker):
         rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else int(self.n_estimators)
         low, high = map(float, self.weight_bounds)
         (seed,) = seeds_of(self.random_state, 1)
-        with self._limit_threads() as threads:
-            data = GrowerData(
-                features, objective, int(self.num_leaves), int(self.min_child_samples), high, seed, threads
-            )
+        grower = TreeGrower(features, objective.shares, int(self.num_leaves), int(self.min_child_samples), seed)
+        with self._limit_threads():
             training = TreeTraining(
-                objective, GROWERS[self.tree_learner](data), rounds, int(self.early_stopping), self.strategy,
-                self.weight_rule,
-                (low, high), judge, self.time_limit, self.callbacks,
+                objective, grower, rounds, int(self.early_stopping), self.strategy, self.weight_rule, (low, high),
+                judge, self.time_limit, self.callbacks,
             )  # fmt: skip
             stop, best = training.run(len(features)), training.best
             chosen = [number for number, weight in enumerate(best.weights) if weight != 0]
@@ -215,16 +207,9 @@ class DirectBoostedRanker(Ranker):
         check_is_fitted(self)
         return np.array([row.judged for row in self.history_], dtype=np.float64)
 
-    @contextmanager
-    def _limit_threads(self) -> Iterator[int]:
-        """Use at most n_jobs threads in this block; 0 means all cores."""
-        if self.n_jobs in (None, -1):
-            yield 0
-            return
-        from threadpoolctl import threadpool_limits
-
-        with at_most(self.n_jobs), threadpool_limits(self.n_jobs, user_api="openmp"):
-            yield int(self.n_jobs or 0)
+    def _limit_threads(self) -> AbstractContextManager[None]:
+        """Use at most n_jobs threads in this block."""
+        return nullcontext() if self.n_jobs in (None, -1) else at_most(self.n_jobs)
 
     def _as_graph(self) -> Nodes:
         trees = self.estimators_

@@ -62,13 +62,14 @@ class RescaledSlack:
             measure.gain(self.relevance, self.offsets),
             parse_position_weights(self.position_weights),
         )
-        return slack_rescaled_ranking(
+        made: RescaledBatch = slack_rescaled_ranking(
             np.zeros(gain.size),
             gain,
             discount=measure.discount,
             position_weights=lambda n: position_weights.weights(n, measure),
             offsets=self.offsets,
         )
+        return made
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values, proven bounds and planes at `scores`, (N,)."""

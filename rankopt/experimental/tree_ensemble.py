@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import ModelError
 from rankopt.measures.measure import Measure
@@ -26,9 +26,6 @@ from rankopt.measures.tied_ranking import query_of_row
 from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.sweeps.step_function import StepEvents, best_interval, clamped_point, inside_point, middle_point
 from rankopt.sweeps.sweep import LineSweep
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LARGEST = 1e300  # bound of the sum of all leaves: no score overflows
 RISEN = 1e-12  # increase of M below which a change of weight is rounding
@@ -274,11 +271,62 @@ TreeCallback = Callable[[TreeStep, EnsembleState], bool | None]
 """Called after each step; ends training by returning True."""
 
 
-class Grower(Protocol):
-    """Grows trees on the training documents it was made of."""
+BINS = 255  # bins of a feature
 
-    def grow(self, target: Floats, scores: Floats) -> Tree | None:
-        """The next tree for the residuals (N,) or the scores (N + E,); None if nothing can be split."""
+
+@dataclass(eq=False)
+class TreeGrower:
+    """Grows trees by scikit-learn's `DecisionTreeRegressor`, best leaf first, on features that are binned once.
+
+    Its trees read features in single precision. Bin numbers are exact there, so a split of bins is a split of the
+    feature in double precision. A leaf takes the mean of the target in double precision.
+
+    Attributes
+    ----------
+    features : (N + E, d) dense: the N training documents, then those of eval_set, which only land on leaves.
+    shares : (N,) weights of the training documents.
+    leaves : of a tree, at most.
+    samples : training documents of a leaf, at least.
+    """
+
+    features: Floats
+    shares: Floats
+    leaves: int
+    samples: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        learned = self.features[: self.shares.size]
+        self.edges = [_bin_edges(column) for column in learned.T]
+        self.bins = np.empty(learned.shape, dtype=np.float32)
+        for feature, edges in enumerate(self.edges):
+            self.bins[:, feature] = np.searchsorted(edges, learned[:, feature])
+
+    def grow(self, target: Floats) -> Tree | None:
+        """The next tree for the residuals (N,); None if nothing can be split."""
+        from sklearn.tree import DecisionTreeRegressor
+
+        regression = DecisionTreeRegressor(
+            max_leaf_nodes=self.leaves, min_samples_leaf=self.samples, random_state=self.seed
+        )
+        weights = None if np.ptp(self.shares) == 0 else self.shares
+        grown = regression.fit(self.bins, target, sample_weight=weights, check_input=False).tree_
+        if grown.node_count < 2:
+            return None
+        feature = np.maximum(grown.feature.astype(np.int64), -1)
+        threshold = np.array(
+            [self.edges[j][int(bin)] if j >= 0 else 0.0 for j, bin in zip(feature, grown.threshold, strict=True)]
+        )
+        left, right = (np.maximum(side, 0).astype(np.int64) for side in (grown.children_left, grown.children_right))
+        return Tree.from_splits(feature, threshold, left, right, self.features, target, self.shares)
+
+
+def _bin_edges(column: Floats) -> Floats:
+    """The largest value of each bin but the last."""
+    values = np.unique(column.astype(np.float64))
+    if values.size > BINS:
+        return np.unique(np.quantile(column.astype(np.float64), np.arange(1, BINS) / BINS, method="lower"))
+    return values[:-1]
 
 
 @dataclass(eq=False)
@@ -295,7 +343,7 @@ class TreeTraining:
     """
 
     objective: MeasureObjective
-    grower: Grower
+    grower: TreeGrower
     rounds: int
     patience: int
     strategy: str
@@ -339,7 +387,7 @@ class TreeTraining:
     def _add_tree(self, state: EnsembleState) -> tuple[EnsembleState, float] | None:
         """The state with one more tree, and the predicted M; None if no tree can be grown."""
         objective, (low, high) = self.objective, self.interval
-        tree = self.grower.grow(objective.grades - state.fitted[: objective.grades.size], state.scores)
+        tree = self.grower.grow(objective.grades - state.fitted[: objective.grades.size])
         if tree is None:
             return None
         trees, searched = (*state.trees, tree), self.strategy != "leveraging"

@@ -129,24 +129,6 @@ def pairwise_wins(rows: Sequence[BenchmarkRow]) -> tuple[list[str], NDArray[np.i
     return solvers, np.array([[int((one < other).sum()) for other in times] for one in times], dtype=np.int64)
 
 
-def gap_against_time(rows: Sequence[BenchmarkRow]) -> dict[str, tuple[Floats, Floats]]:
-    """For each training run, named "role: solver", its seconds and its gap relative to the best objective at each."""
-    curves = {}
-    for row in rows:
-        if row.history:
-            seconds, primal, bound = (
-                np.array([np.nan if value is None else value for value in row.history[name]], dtype=np.float64)
-                for name in ("seconds", "primal", "bound")
-            )
-            curves[f"{row.role}: {row.solver}"] = seconds, relative_gaps(primal, bound)
-    return curves
-
-
-def relative_gaps(primal: Floats, bound: Floats) -> Floats:
-    """The gap at each step, relative to the best objective; NaN where one of them is unknown."""
-    return np.asarray(np.maximum(primal - bound, 0.0) / np.maximum(np.abs(primal), 1e-300))
-
-
 def _by_problem(rows: Iterable[BenchmarkRow]) -> Mapping[tuple[str, str, str], dict[str, BenchmarkRow]]:
     table: dict[tuple[str, str, str], dict[str, BenchmarkRow]] = {}
     for row in rows:

@@ -121,16 +121,6 @@ class ProblemTrace(CompactReprMixin):
         if len({one.name for one in self.problems}) < len(self.problems):
             raise DataError("two problems of a trace have one name")
 
-    @classmethod
-    def from_problems(cls, forms: Problem | Iterable[Problem], label: str | None = None) -> ProblemTrace:
-        """A trace of these problems."""
-        several = [forms] if isinstance(forms, Problem) else list(forms)
-        if not several:
-            raise DataError("a trace needs at least one problem; got none; give one or more problems")
-        problems = tuple(RecordedProblem.judged(f"problem {number:03d}", form) for number, form in enumerate(several))
-        masters = isinstance(several[0], GroupedSimplexQP | QuadraticProgram)
-        return cls(label or ("master" if masters else "argmax"), problems)
-
     @property
     def kind(self) -> str:
         """The kind of its rows: "master" for master programs, else "argmax"."""

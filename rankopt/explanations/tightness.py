@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.display import CompactReprMixin, first_lines
+from formulations.display import CompactReprMixin, aligned, first_lines
 from rankopt.errors import RankoptError
 from rankopt.losses.margin import Bound, reference_of
 from rankopt.losses.oracle import MaxOracle
@@ -248,17 +248,9 @@ def lines_of(columns: Mapping[str, Sequence[object]]) -> list[str]:
     a      0.5000
     bcd    0.2500
     """
-    texts = {name: [text_of(value) for value in column] for name, column in columns.items()}
-    widths = {name: max(len(name), *map(len, column), 0) for name, column in texts.items()}
-    left = {name: any(isinstance(value, str) for value in column) for name, column in columns.items()}
-
-    def line(cells: Sequence[str]) -> str:
-        pairs = zip(columns, cells, strict=True)
-        return "  ".join(
-            cell.ljust(widths[name]) if left[name] else cell.rjust(widths[name]) for name, cell in pairs
-        ).rstrip()
-
-    return [line([*columns]), *(line(row) for row in zip(*texts.values(), strict=True))]
+    texts = [[text_of(value) for value in column] for column in columns.values()]
+    left = [any(isinstance(value, str) for value in column) for column in columns.values()]
+    return aligned([[*columns], *map(list, zip(*texts, strict=True))], left)
 
 
 def text_of(value: object) -> str:

@@ -24,7 +24,7 @@ from formulations import solve
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnsupportedProblemError
-from formulations.problems.assignment import ProfitProblem
+from formulations.problems.assignment import Assignment, ProfitProblem, shortest_path_prices
 from formulations.problems.cvxpy_problem import as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, shortest_paths
@@ -38,6 +38,8 @@ from rankopt.losses.oracle import ArgmaxResult
 
 LINEAR = ("objective", "profit", "cost")  # fields that hold a linear objective
 FEASIBLE = 1e-9  # of the terms of a row, by which a point may break it
+ROWS = 64  # instances at once in the dynamic program of knapsacks
+STATES = 1_000_000  # items times capacities of a knapsack, up to which it is solved by a dynamic program
 TIES = 1e-7  # weight of the predicted profits where they only decide among decisions of greatest known profit
 
 
@@ -75,8 +77,8 @@ class ProblemOracle:
         constrained rankings. Their objectives are replaced.
     profit: (m, n) the known profits b, costs negated, of which sense the problem ever is.
     solver: as in `formulations.solve`; `Highs(time_limit=1)` limits each instance. "auto" solves shortest paths in
-        networks without cycles by a dynamic program, and linear programs by HiGHS from one basis to the next; their
-        duals prove the bounds.
+        networks without cycles and small knapsacks of integer weights by dynamic programs, linear programs by HiGHS
+        from one basis to the next, and assignments by SciPy; duals prove the bounds.
     observed: (m, n) observed decisions in place of those of greatest profit.
     relaxed: whether the loss-augmented argmax of an integer program is taken over its linear relaxation: a larger loss,
         convex too.
@@ -143,10 +145,15 @@ class ProblemOracle:
     @property
     def claimed(self) -> str:
         """What bounds take from the solver unproved; "" if all is proved."""
-        exact = self.proven or (self.relaxed and self.observed is not None)
+        exact = self.proven or (self.relaxed and self.observed is not None) or self._knapsack
         return (
             "" if exact or not any(map(is_integer, self.problems)) else "bounds of integer programs as solvers report"
         )
+
+    @cached_property
+    def _knapsack(self) -> tuple[Ints, Ints] | None:
+        """Weights and capacities, if a dynamic program solves all instances."""
+        return knapsack_of(self.problems[0]) if len(self.problems) == 1 and self.solver == "auto" else None
 
     @cached_property
     def optimal(self) -> Decisions:
@@ -246,11 +253,15 @@ class ProblemOracle:
             flows, least = shortest_paths(first, -profit)
             value = (profit * flows).sum(axis=1)
             return Decisions(flows, value, np.maximum(-least, value))
+        if self._knapsack and not relaxed:
+            return best_knapsacks(*self._knapsack, profit)
         decision, value, bound = nothing_known(profit)
         for i, program in enumerate(self.problems if self.solver in ("auto", "highs") else ()):
+            part, n = slice(None) if len(self.problems) == 1 else slice(i, i + 1), variables_of(program)
             if isinstance(program, LinearProgram) and (relaxed or program.integer is None):
-                part, n = slice(None) if len(self.problems) == 1 else slice(i, i + 1), variables_of(program)
                 decision[part, :n], value[part], bound[part] = linear_decisions(program, profit[part, :n])
+            elif isinstance(program, Assignment) and self.solver == "auto":
+                decision[part, :n], value[part], bound[part] = best_assignments(program, profit[part, :n])
         warm: Solution | None = None
         for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
             problem = self.problems[i % len(self.problems)]
@@ -285,6 +296,62 @@ class ProblemOracle:
 def is_integer(problem: Problem) -> bool:
     """Whether it is a linear program with integer variables."""
     return isinstance(problem, LinearProgram) and problem.integer is not None and bool(problem.integer.any())
+
+
+def knapsack_of(problem: Problem) -> tuple[Ints, Ints] | None:
+    """Weights (rows, n) and capacities (rows,), if the points are the 0/1 vectors whose integer weights are within the
+    capacities, and these are few (`STATES`). None for other problems."""
+    if not is_integer(problem):
+        return None
+    program = cast("LinearProgram", problem)
+    binary = np.all(program.integer) and not program.lower.any() and (program.upper == 1.0).all()
+    entries, capacity = program.matrix.data, np.floor(np.minimum(program.row_upper, program.matrix.sum(axis=1)))
+    if not binary or (entries < 0.0).any() or (entries % 1.0).any() or (program.row_lower > 0.0).any():
+        return None
+    if (capacity < 0.0).any() or capacity.size > 9 or np.prod(capacity + 1.0) * program.objective.size > STATES:
+        return None
+    return program.matrix.toarray().astype(np.int64), capacity.astype(np.int64)
+
+
+def best_knapsacks(weights: Ints, capacity: Ints, profit: Floats) -> Decisions:
+    """The best selections (m, n) under profits (m, n), by a dynamic program over items and capacities; their values,
+    and bounds, which are the same up to rounding."""
+    n, chosen, bound = weights.shape[1], np.zeros(profit.shape), np.zeros(len(profit))
+    items = [j for j in range(n) if (weights[:, j] <= capacity).all()]
+    for start in range(0, len(profit), ROWS):
+        own = profit[start : start + ROWS]
+        best = np.zeros((len(own), *(capacity + 1)))  # of the items so far, in a knapsack of each capacity
+        taken = np.zeros((n, *best.shape), dtype=bool)
+        for j in items:
+            room = (slice(None), *(slice(weight, None) for weight in weights[:, j]))
+            rest = (slice(None), *(slice(None, top) for top in capacity + 1 - weights[:, j]))
+            with_item = best[rest] + own[:, j].reshape(-1, *np.ones_like(capacity))
+            np.greater(with_item, best[room], out=taken[j][room])
+            np.maximum(with_item, best[room], out=best[room])
+        rows, left = np.arange(len(own)), np.tile(capacity[:, None], len(own))
+        bound[start : start + ROWS] = best[(rows, *left)]
+        for j in reversed(items):
+            found = taken[j][(rows, *left)]
+            chosen[start : start + ROWS, j] = found
+            left -= weights[:, j, None] * found
+    value = np.where(chosen == 1.0, profit, 0.0).sum(axis=1)
+    return Decisions(chosen, value, np.maximum(bound, value))
+
+
+def best_assignments(problem: Assignment, profit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Optimal assignments (m, n) under profits (m, n), their values (m,) and the bounds (m,) of their duals."""
+    from scipy.optimize import linear_sum_assignment
+
+    allowed = True if problem.allowed is None else problem.allowed
+    tables = np.where(allowed, profit.reshape(-1, *problem.profit.shape), -np.inf)
+    cells, bound = np.zeros(tables.shape), np.empty(len(tables))
+    for i, table in enumerate(tables):
+        order = linear_sum_assignment(table, maximize=True)[1]
+        cells[i, np.arange(order.size), order] = 1.0
+        prices = shortest_path_prices(table, order)
+        bound[i] = (table - prices).max(axis=1).sum() + prices.sum()
+    decision = cells.reshape(profit.shape)
+    return decision, np.where(decision == 1.0, profit, 0.0).sum(axis=1), bound
 
 
 def nothing_known(profit: Floats) -> tuple[Floats, Floats, Floats]:

@@ -571,7 +571,7 @@ class Ranker(BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
         tags.input_tags.sparse = self.normalize is None or str(self.normalize) in ("sum", "auto")
-        tags.input_tags.allow_nan = takes_missing(self)
+        tags.input_tags.allow_nan = takes_missing(self, fitted=False)
         return tags
 
 

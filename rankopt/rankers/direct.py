@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.display import Axes
 from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
 from rankopt.ascent import COMBINATIONS, ORDERS
@@ -58,8 +59,6 @@ from rankopt.rankers.typing import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from rankopt.ascent.certificate import Verified
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries

@@ -119,7 +119,8 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     check_no_mask("X", features, DataError)
     if is_sparse(features):
         features = as_csr(features)
-    kinds, finite = [np.float64, np.float32], "allow-nan" if takes_missing(ranker) else True
+    keep = takes_missing(ranker, fitted=not reset)
+    kinds, finite = [np.float64, np.float32], "allow-nan" if keep else True
     try:
         return validate_data(ranker, features, accept_sparse="csr", dtype=kinds, reset=reset, ensure_all_finite=finite)
     except OverflowError as error:  # a Python integer beyond the range of floats
@@ -129,7 +130,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         if "feature names" in first:  # scikit-learn's check wants another order of columns refused, in its words
             cure = "Pass X[list(ranker.feature_names_in_)]." if "same order" in str(error) else ""
             raise DataError(f"{error}{cure}") from None
-        bad = _bad_entry(features, takes_missing(ranker))
+        bad = _bad_entry(features, keep)
         if bad is None:
             raise
         entry, where = bad
@@ -272,7 +273,7 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
     The query of a row matters to a ranker with `normalize` or missing="indicator": `qid` or `group` names it, as in
     `read_queries`.
     """
-    if normalization_of(ranker) is None and ranker.missing != "indicator":
+    if normalization_of(ranker) is None and not hasattr(ranker, "missing_features_"):
         return read_features(ranker, X, reset=False)
     warn_without_queries(X, X.shape[0] if hasattr(X, "shape") else len(X), qid, group, stacklevel=4)
     return normalized(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
@@ -433,7 +434,7 @@ def _queries_of_fit(ranker: Fitted, queries: Queries, reset: bool) -> Queries:
         _note(ranker, queries)
     queries.check_features()
     found = _with_features_of_fit(ranker, queries)
-    if not takes_missing(ranker):
+    if not takes_missing(ranker, fitted=not reset):
         found.check_no_missing(cure_of(ranker))
     return found
 
@@ -544,7 +545,7 @@ def check_normalize(method: Any) -> None:
     """Raise OptionError unless this is None, "auto" or a method of `rankopt.data.normalization`."""
     if method is not None and not (isinstance(method, str) and method in (*METHODS, "auto")):
         known = ", ".join(map(repr, (*METHODS, "auto")))
-        raise OptionError(f"normalize cannot be {str(method)[:80]!r}; it is None or one of {known}.")
+        raise OptionError(f"normalize cannot be {method!r:.80}; it is None or one of {known}.")
 
 
 def _note_normalization(ranker: Any, queries: Queries) -> None:
@@ -559,10 +560,8 @@ def _note_normalization(ranker: Any, queries: Queries) -> None:
 
 
 def normalization_of(ranker: Any) -> str | None:
-    """The method by which a fitted ranker normalizes, None for none."""
-    method: str | None = getattr(ranker, "normalize", None)
-    check_normalize(method)
-    return getattr(ranker, "normalize_", None) if method == "auto" else method
+    """The method by which a fitted ranker normalizes, None for none: that of its fit, whatever was set since."""
+    return getattr(ranker, "normalize_", None)
 
 
 def normalized(ranker: Any, queries: Queries, reset: bool = False) -> Queries:
@@ -574,11 +573,11 @@ def normalized(ranker: Any, queries: Queries, reset: bool = False) -> Queries:
 def normalized_among(ranker: Any, rows: list[Floats], among: Any, read: Callable[[Any], Any]) -> list[Floats]:
     """Single documents (d,) in the units of the ranker; `among`: the documents (n, d) of their query, `read` from what
     the caller has. DataError where these are needed and missing."""
-    method, made, indicator = normalization_of(ranker), np.stack(rows), ranker.missing == "indicator"
+    method, made, indicator = normalization_of(ranker), np.stack(rows), hasattr(ranker, "missing_features_")
     means = None
     if method is not None or (indicator and np.isnan(made).any()):
         if among is None:
-            option = f"missing={ranker.missing!r}" if method is None else f"normalize={method!r}"
+            option = "missing='indicator'" if method is None else f"normalize={method!r}"
             raise DataError(
                 f"{type(ranker).__name__} cannot compare single documents because it was fitted with {option}, which "
                 "depends on all documents of a query; pass among=, the rows of their query."

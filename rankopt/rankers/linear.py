@@ -68,7 +68,7 @@ class LinearRanker(Ranker):
         return replace(found, documents=(document_id(x), document_id(y)))
 
     def _as_graph(self) -> Linear:
-        if self.missing == "error":
+        if not hasattr(self, "missing_features_"):
             return Linear(self.coef_)
         return Linear(self.coef_, self.missing_features_, self.missing_means_)
 
@@ -127,7 +127,7 @@ class LinearRanker(Ranker):
         check("indices", indices, (bool,))
         weighted = np.any(np.reshape(self.coef_, (-1, len(self._columns()))) != 0.0, axis=0)
         support = weighted[: self.n_features_in_]
-        if self.missing == "indicator":
+        if hasattr(self, "missing_features_"):
             support[self.missing_features_] |= weighted[self.n_features_in_ :]
         return np.flatnonzero(support) if indices else support
 

@@ -21,15 +21,17 @@ from formulations.arrays import Floats, Ints, is_sparse
 from rankopt.data.normalization import shift_and_scale
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import DataError, ModelError
 from rankopt.options import check
 
 INDICATOR = "missingindicator_"
 """What precedes the name of a feature in that of its indicator, as in scikit-learn."""
 
 
-def takes_missing(ranker: Any) -> bool:
-    """Whether NaN is no error."""
+def takes_missing(ranker: Any, *, fitted: bool) -> bool:
+    """Whether NaN is no error: for the next fit by its parameters, for a `fitted` one by those of its fit."""
+    if fitted:
+        return bool(ranker._allow_nan or hasattr(ranker, "missing_features_"))
     return bool(ranker._allow_nan or (isinstance(ranker.missing, str) and ranker.missing == "indicator"))
 
 
@@ -49,19 +51,18 @@ def with_indicators(ranker: Any, names: Iterable[Any]) -> list[str]:
 
 
 def without_missing(ranker: Any, queries: Queries, reset: bool) -> Queries:
-    """The queries as `ranker.missing` wants them. With `reset` the ranker notes `missing_features_`, the features that
-    lack values, and `missing_means_` (d,), the means of all features."""
-    check("missing", ranker.missing, ("error", "indicator"))
-    if ranker.missing == "error":
-        for name in ("missing_features_", "missing_means_") if reset else ():
-            vars(ranker).pop(name, None)
-        return queries
+    """The queries as `missing` of the fit wants them. With `reset` the ranker notes `missing_features_`, the features
+    that lack values, and `missing_means_` (d,), the means of all features."""
     own = queries.grouped()
     if reset:
-        ranker.missing_features_ = np.flatnonzero(_column_wise(own.features))
-        ranker.missing_means_ = training_means(own.features)
-    elif not hasattr(ranker, "missing_features_"):
-        raise OptionError("missing was 'error' in fit; got 'indicator' since. Set it back, or fit again.")
+        check("missing", ranker.missing, ("error", "indicator"))
+        for name in ("missing_features_", "missing_means_"):
+            vars(ranker).pop(name, None)
+        if ranker.missing == "indicator":
+            ranker.missing_features_ = np.flatnonzero(_column_wise(own.features))
+            ranker.missing_means_ = training_means(own.features)
+    if not hasattr(ranker, "missing_features_"):
+        return queries
     filled = filled_rows(own.features, own.offsets, ranker.missing_features_, ranker.missing_means_)
     names = None if own.feature_names is None else tuple(with_indicators(ranker, own.feature_names))
     if names and len(set(names)) < len(names):
@@ -119,10 +120,10 @@ def filled_rows(features: Features, offsets: Ints, marked: Ints, otherwise: Floa
 
 
 def check_missing_learned(ranker: Any) -> None:
-    """Raise ModelError where a linear ranker with missing="indicator" lacks what `without_missing` needs."""
-    if ranker.missing != "indicator":
+    """Raise ModelError where a linear ranker fitted with missing="indicator" lacks what `without_missing` needs."""
+    marked, means = (vars(ranker).get(name) for name in ("missing_features_", "missing_means_"))
+    if marked is None and means is None:
         return
-    marked, means = getattr(ranker, "missing_features_", None), getattr(ranker, "missing_means_", None)
     d = ranker.n_features_in_
     if not (isinstance(marked, np.ndarray) and marked.dtype == np.int64 and marked.ndim == 1
             and (np.diff(marked) > 0).all() and ((marked >= 0) & (marked < d)).all()):  # fmt: skip

@@ -421,11 +421,6 @@ class Ratings(CompactReprMixin):
         """(n_ratings,) the index in `users` of the user of each rating."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.bounds))
 
-    def to_csc(self) -> tuple[Ints, Ints]:
-        """Ratings by item: bounds (n_items + 1,) and rating positions (n_ratings,), increasing in the user."""
-        bounds, order = by_code(self.columns, self.n_items)
-        return bounds, order.astype(np.int64)
-
     def to_csr(self) -> Any:
         """A scipy CSR array (n_users, n_items) of the ratings, with stored zeros; it shares memory."""
         from scipy.sparse import csr_array

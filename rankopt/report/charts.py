@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from rankopt.experiments.summaries import relative_gaps
 from rankopt.report.page import LIGHT, SHADES, Drawing, line_style, log_scale, shortened
 
 if TYPE_CHECKING:
@@ -82,7 +81,8 @@ def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
     for name, run in runs.items():
         ends = _round_ends(run)
         rows = _thin(np.arange(run["step"].size)) if ends.size == 1 else ends
-        gap = relative_gaps(run["primal"][rows], run["bound"][rows])
+        primal = run["primal"][rows]
+        gap = np.maximum(primal - run["bound"][rows], 0.0) / np.maximum(np.abs(primal), 1e-300)
         gap[~(gap > 0)] = np.nan  # a logarithmic axis cannot show 0
         lines[name] = run["seconds"][rows], gap
     caption = f"{about}: (best objective - bound) / best objective."

@@ -20,8 +20,9 @@ from zlib import crc32
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from formulations.display import Axes
+
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 

@@ -13,17 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.display import axes_for
+from formulations.display import Axes, axes_for
 from formulations.parallel import share
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MANY = 1 << 15  # events from which threads put them together: memory that is new takes longer than to hand out the work
 

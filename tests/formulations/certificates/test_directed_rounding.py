@@ -12,7 +12,7 @@ from formulations.bridges import restated
 from formulations.constraints.ranking_set import RankingSet
 from formulations.gallery.masters import margin_dual
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
-from formulations.problems.linear_program import LinearProgram, implied_reach
+from formulations.problems.linear_program import LinearProgram, implied_limits
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoBatch
@@ -252,8 +252,10 @@ def test_what_a_row_implies_holds_every_point():
         lower = np.where(random.random(3) < 0.6, point - random.random(3), -np.inf)
         upper = np.where(random.random(3) < 0.4, point + random.random(3), np.inf)
         held = matrix @ point
-        reach = implied_reach(matrix, held - random.random(2), held + random.random(2), lower, upper)
-        assert (np.abs(point) <= reach).all()
+        lowest, highest = implied_limits(matrix, held - random.random(2), held + random.random(2), lower, upper)
+        slack = 1e-12 * (1.0 + np.abs(point))
+        assert (lowest - slack <= point).all()
+        assert (point <= highest + slack).all()
 
 
 def test_a_variable_without_a_limit_presses_on_what_rows_imply():

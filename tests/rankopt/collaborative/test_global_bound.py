@@ -6,14 +6,13 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.sparse import block_diag, csr_array, random_array
+from scipy.sparse import csr_array, random_array
 
+from rankopt.collaborative import singular_value
 from rankopt.collaborative.global_bound import global_bound, of_squares
 from rankopt.collaborative.singular_value import (
     frobenius_bound,
     largest_singular_value,
-    natural_start,
-    top_pair,
     weighted_bound,
 )
 from rankopt.collaborative.verification import verify_global_bound
@@ -252,7 +251,7 @@ def test_one_bound_from_an_estimate_that_was_too_small_is_refused():
     assert verify_global_bound(honest, *given)
 
 
-# The largest singular value from above: never below the truth, close to it, and not deceived by an iteration.
+# The largest singular value from above: never below the truth, close to it.
 
 
 def drawn(seed, rows, columns, density=0.5):
@@ -283,26 +282,14 @@ def test_equal_matrices_of_integers_are_enclosed_tightly():
         assert found.bound == pytest.approx(np.sqrt(m * n), rel=1e-10)
 
 
-def test_what_an_iteration_misses_the_factor_finds():
-    """The start has nothing of the top pair, exactly: an iteration with a tiny residual ends at the wrong value."""
-    rng = np.random.default_rng(0)
-    blocks = [rng.normal(size=(30, 20)), 3 * rng.normal(size=(25, 30))]
-    psi = csr_array(block_diag(blocks))
-    start = np.concatenate([np.ones(20), np.zeros(30)])
-    missed = top_pair(psi, start)
-    low, high = (np.linalg.norm(block, 2) for block in blocks)
-    assert missed.value == pytest.approx(low, rel=1e-12)
-    assert missed.residual <= 1e-10
-    assert high > 2 * low
-    for matrix, begin in ((psi, start), (csr_array(psi.T), np.concatenate([np.ones(30), np.zeros(25)]))):
-        found = largest_singular_value(matrix, start=begin)
-        assert found.proof == "cholesky"
-        assert high <= found.bound <= high * (1 + 1e-9)
-        assert found.estimate == pytest.approx(high, rel=1e-11)
-        assert found.left @ (matrix @ found.right) == pytest.approx(high, rel=1e-11)
-    by_norms = largest_singular_value(psi, start=start, widest=0)
-    assert by_norms.estimate == pytest.approx(low, rel=1e-12)  # an estimate is no more than that
-    assert by_norms.bound >= high
+def test_what_no_iteration_found_the_factor_does_not_deny(monkeypatch):
+    """An estimate that is far too low costs tightness, never the bound."""
+    psi = drawn(4, 40, 30)
+    true = np.linalg.norm(psi.toarray(), 2)
+    monkeypatch.setattr(singular_value, "top_pairs", lambda table, count: (None, np.array([1e-2]), None))
+    found = largest_singular_value(psi)
+    assert found.estimate < true / 10
+    assert true <= found.bound <= 2.01 * true
 
 
 @pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9])
@@ -310,7 +297,7 @@ def test_close_pairs_are_enclosed_too(gap):
     rng = np.random.default_rng(1)
     left, right = (np.linalg.qr(rng.normal(size=(n, 12)))[0] for n in (40, 30))
     values = np.concatenate([[1.0, 1.0 - gap, 1.0 - gap], np.linspace(0.9, 0.1, 9)])
-    found = largest_singular_value(csr_array((left * values) @ right.T), start=right[:, 1] + 1e-3 * right[:, 5])
+    found = largest_singular_value(csr_array((left * values) @ right.T))
     assert 1.0 - 1e-14 <= found.bound <= 1.0 + max(1e-8, 4 * gap)
 
 
@@ -320,8 +307,6 @@ def test_other_names_for_rows_and_columns_change_nothing():
     rows, columns = rng.permutation(40), rng.permutation(60)
     here, there = largest_singular_value(psi), largest_singular_value(csr_array(psi[rows][:, columns]))
     assert here.bound == pytest.approx(there.bound, rel=1e-12)
-    np.testing.assert_allclose(there.left, here.left[rows], atol=1e-11)
-    np.testing.assert_allclose(there.right, here.right[columns], atol=1e-11)
 
 
 def test_norms_are_upper_bounds_and_better_than_rows_and_columns():
@@ -338,6 +323,5 @@ def test_norms_are_upper_bounds_and_better_than_rows_and_columns():
 def test_nothing_and_what_is_no_number():
     nothing = largest_singular_value(csr_array((4, 3)))
     assert (nothing.bound, nothing.estimate) == (0.0, 0.0)
-    assert natural_start(csr_array((4, 3))).tolist() == [0.0] * 3
     with pytest.raises(DataError, match="NaN or infinite"):
         largest_singular_value(csr_array(np.array([[np.nan, 1.0]])))

@@ -23,7 +23,7 @@ from rankopt.commands.options import options_of as parameters_of
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, save_queries, write_svmlight
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments import ProblemTrace
+from rankopt.experiments.traces import traces_of
 from rankopt.measures import compare, evaluate, holm, join, read_qrels, read_run, write_qrels, write_run
 from rankopt.optimize.concave_convex import Clock
 from rankopt.rankers import LargeMarginRanker, LossRanker, RegressionRanker, load_model
@@ -613,9 +613,7 @@ def prepared(tmp_path_factory):
     (folder / "s.toml").write_text("documents = 4\npositions = 2\n", encoding="utf-8")
     rated = [f"{u},{i},{1 + (u * i + u + i) % 5}\n" for u in range(6) for i in range(13) if (u + i) % 7]
     (folder / "r.csv").write_text("user,item,rating\n" + "".join(rated), encoding="utf-8")
-    ProblemTrace.from_problems(ranking([2.0, 1.0], [0.0, 1.0], discount=[1.0], position_weights=[1.0])).save(
-        folder / "p.npz"
-    )
+    traces_of(ranking([2.0, 1.0], [0.0, 1.0], discount=[1.0], position_weights=[1.0]))[0].save(folder / "p.npz")
     (folder / "empty").write_bytes(b"")
     (folder / "garbage").write_bytes(rng.integers(0, 256, 400, dtype=np.uint8).tobytes())
     (folder / "folder").mkdir()

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import coo_array, csr_array, csr_matrix, random_array
 
 from rankopt.data import Queries, QueryNormalizer, concatenate
-from rankopt.data.canonical_order import fingerprints
+from rankopt.data.canonical_order import canonical, fingerprints
 from rankopt.errors import DataError
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 from rankopt.scorers.linear import linear_scores
@@ -77,7 +77,6 @@ def test_rows_stay_in_order_and_queries_are_in_order_of_appearance(codes, sparse
         assert_array_equal(grouped.features.toarray() if sparse else grouped.features, features[grouped.input_order])
     assert_array_equal(queries.features.toarray() if sparse else queries.features, features)
     assert_array_equal(queries.relevance, np.arange(n))
-    assert_array_equal(queries.ungroup(queries.grouped().relevance), np.arange(n))
     assert_array_equal(queries.to_input_order(queries.relevance), np.arange(n))
     assert queries.qid.tolist() == [IDS[code] for code in codes]
     assert (len(queries), queries.n_documents, queries.n_features) == (len(set(codes)), n, 2)
@@ -556,3 +555,22 @@ def test_fingerprints_are_the_same(dtype, monkeypatch):
         found += [fingerprints(table), fingerprints(csr_matrix(table))]
     for other in found[1:]:
         assert np.array_equal(found[0], other)
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, csr_array])
+def test_the_canonical_order_is_that_of_contents_that_differ_by_less_than_a_step(matrix):
+    random = np.random.default_rng(0)
+    features, grades = random.normal(size=(6, 5, 3)), random.integers(0, 3, (6, 5)).astype(float)
+    features[[1, 3]], grades[[1, 3]] = features[[0, 2]], grades[[0, 2]]  # two queries twice
+    features[4, 1:], grades[4, 1:] = features[4, 0], grades[4, 0]  # a document five times
+    features[1, 0] += 1e-9
+    features[4, 2:] += 1e-9 * np.arange(3)[:, None]
+
+    def arranged(queries, documents):
+        X = np.concatenate([features[q][documents] for q in queries])
+        y = np.concatenate([grades[q][documents] for q in queries])
+        found = canonical(Queries.from_arrays(matrix(X), y, group=[5] * 6), np.ones(6))
+        return np.column_stack([X[found.rows], found.relevance])
+
+    for _ in range(10):
+        assert_array_equal(arranged(random.permutation(6), random.permutation(5)), arranged(np.arange(6), np.arange(5)))

@@ -1,7 +1,7 @@
 """The margin loss of any problem: it is SPO+, it bounds the regret, and no oracle can make its certificate wrong."""
 
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from formulations import (
     UnboundedError,
     constrained_ranking,
     function_solver,
+    matching,
     ranking,
     solve,
 )
@@ -95,10 +96,69 @@ def test_paths_of_networks_without_cycles_are_cheapest_flows():
             assert bound == pytest.approx(cost @ flow, abs=1e-12)
 
 
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_assignments_are_proved_by_their_duals(sense):
+    """Square and wide, with forbidden cells: by enumeration, and no solver is called one by one."""
+    rng = np.random.default_rng(8)
+    for k, n in ((3, 3), (3, 5), (1, 4)):
+        allowed = (rng.random((k, n)) < 0.7) | np.eye(k, n, dtype=bool)
+        points = [np.eye(n)[list(p)] for p in permutations(range(n), k) if allowed[range(k), list(p)].all()]
+        points = np.array(points).reshape(len(points), -1)
+        profit = rng.integers(-3, 4, (20, k * n)).astype(float)
+        oracle = ProblemOracle(matching(np.ones((k, n)), sense=sense, allowed=allowed), profit)
+        np.testing.assert_allclose(oracle.optimal.value, (profit @ points.T).max(axis=1), atol=1e-12)
+        np.testing.assert_allclose(oracle.optimal.bound, oracle.optimal.value, atol=1e-12)
+        assert all((points == own).all(axis=1).any() for own in oracle.optimal.decision)
+
+
 def test_other_flows_are_no_paths():
     assert MinCostFlow([0, 1, 2], [1, 2, 1], [1, 1, 1], [1.0, 1, 1], [1, 0, -1]).path_order is None  # a cycle
     assert MinCostFlow([0], [1], [2], [1.0], [2, -2]).path_order is None
     assert MinCostFlow([0, 1], [1, 2], [1, 0], [1.0, 1.0], [1, 0, -1]).path_order is None  # nothing arrives
+
+
+def random_knapsack(rng, **changes):
+    weights = rng.integers(0, 7, (int(rng.integers(1, 4)), 7)).astype(float)
+    capacity = rng.integers(3, 12, len(weights)) + 0.5
+    fields = {
+        "objective": np.ones(7), "matrix": weights, "row_lower": np.full(len(weights), -np.inf), "row_upper": capacity,
+        "lower": np.zeros(7), "upper": np.ones(7), "integer": np.ones(7, dtype=bool),
+    }  # fmt: skip
+    return LinearProgram(**{**fields, **changes})
+
+
+def test_knapsacks_of_integer_weights_are_best_selections():
+    rng = np.random.default_rng(6)
+    points = np.array(list(product((0.0, 1.0), repeat=7)))
+    for _ in range(20):
+        problem = random_knapsack(rng)
+        within = points[(points @ problem.matrix.toarray().T <= problem.row_upper).all(axis=1)]
+        profit = rng.integers(-3, 6, (70, 7)).astype(float)  # ties, and more instances than are solved at once
+        oracle = ProblemOracle(problem, profit)
+        assert oracle.claimed == ""
+        assert all((within == own).all(axis=1).any() for own in oracle.optimal.decision)
+        for found in (oracle.optimal.value, oracle.optimal.bound, (profit * oracle.optimal.decision).sum(axis=1)):
+            np.testing.assert_array_equal(found, (profit @ within.T).max(axis=1))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"matrix": np.full((1, 7), 1.5)},
+        {"matrix": -np.ones((1, 7))},
+        {"matrix": np.ones((1, 7)), "row_lower": np.ones(1)},
+        {"upper": np.full(7, 2.0)},
+        {"integer": np.arange(7) > 0},
+    ],
+)
+def test_other_integer_programs_are_no_knapsacks(changes):
+    """They rely on the solver's bound, and have the same values as by HiGHS."""
+    rows = {"row_lower": np.full(1, -np.inf), "row_upper": np.full(1, 4.0)}
+    changes = {"matrix": np.ones((1, 7)), **rows, **changes}
+    problem, profit = random_knapsack(np.random.default_rng(7), **changes), np.ones((1, 7))
+    oracle = ProblemOracle(problem, profit)
+    assert oracle.claimed
+    np.testing.assert_allclose(oracle.optimal.value, solve(problem, "highs").value, atol=1e-9)
 
 
 def test_programs_solved_from_one_basis_to_the_next_are_solved():
@@ -226,7 +286,7 @@ def test_a_certificate_names_what_it_takes_from_a_solver_unproved(kind, tmp_path
     problem, points = KINDS[kind](rng)
     X, costs = instances(rng, 4, points.shape[1])
     claims = isinstance(problem, LinearProgram) and problem.integer is not None
-    model = DecisionRegressor(problem, lam=1.0).fit(X, costs)
+    model = DecisionRegressor(problem, lam=1.0, solver="highs" if claims else "auto").fit(X, costs)
     proven = minimize_risk(ProblemOracle(problem, sign_of(problem) * costs, proven=True), X, lam=1.0)
     assert ("relies on bounds of integer programs as solvers report" in str(model.certificate_)) is claims
     assert "relies" not in str(proven.certificate)

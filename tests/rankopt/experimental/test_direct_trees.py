@@ -1,7 +1,6 @@
-"""Trees with exact weights against enumeration of all crossings; growers against their packages; conventions."""
+"""Trees with exact weights against enumeration of all crossings; splits against scikit-learn; conventions."""
 
 import pickle
-import sys
 import zipfile
 from dataclasses import replace
 from itertools import pairwise
@@ -19,10 +18,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.data.canonical_order import canonical
-from rankopt.errors import DataError, ModelError, OptionError, TrainingInterruptedWarning
+from rankopt.errors import DataError, ModelError, TrainingInterruptedWarning
 from rankopt.experimental import DirectBoostedRanker
-from rankopt.experimental.tree_ensemble import MeasureObjective
-from rankopt.experimental.tree_growers import GROWERS, GrowerData
+from rankopt.experimental.tree_ensemble import MeasureObjective, TreeGrower
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import load_model
 from rankopt.sweeps import sweep
@@ -30,8 +28,6 @@ from rankopt.sweeps.reference import all_crossings, value_at
 
 MEASURES = ("nDCG@3", "nDCG", "AP@10", "ERR@10", "AP", "ERR", "RR", "AUC", "P@3")
 SMALL = {"n_estimators": 8, "num_leaves": 5, "min_child_samples": 3}
-FEW = {"n_estimators": 1, "num_leaves": 3}
-"""Of trees of the measure, which take hundreds of line searches each."""
 
 
 def data(seed=0, **options):
@@ -39,21 +35,12 @@ def data(seed=0, **options):
 
 
 def fitted(X, y, qid, *, query_weight=None, **options):
-    few = FEW if options.get("trees") == "measure" else {}
-    return DirectBoostedRanker("nDCG@3", **{**SMALL, **few, **options}).fit(X, y, qid=qid, query_weight=query_weight)
+    return DirectBoostedRanker("nDCG@3", **{**SMALL, **options}).fit(X, y, qid=qid, query_weight=query_weight)
 
 
-@pytest.fixture(params=GROWERS)
-def trees(request):
-    if request.param == "lightgbm":
-        pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
-    return request.param
-
-
-def grower_data(measure, X, y, qid, leaves, samples):
+def objective_and_features(measure, X, y, qid):
     arranged = canonical(Queries.from_arrays(X, y, qid=qid), np.ones(len(set(qid))))
-    objective = MeasureObjective.from_queries(parse(measure), arranged)
-    return GrowerData(arranged.features[arranged.rows], objective, leaves, samples, highest=0.5, threads=1)
+    return MeasureObjective.from_queries(parse(measure), arranged), arranged.features[arranged.rows]
 
 
 def run(measure, seed=0, **options):
@@ -63,7 +50,7 @@ def run(measure, seed=0, **options):
     options = {**SMALL, "weight_bounds": (0.1, 0.5), **options}
     ranker = DirectBoostedRanker(measure, **options, callbacks=[lambda step, now: seen.append(now)])
     ranker.fit(X, y, qid=qid)
-    return ranker, grower_data(measure, X, y, qid, 2, 1).objective, seen
+    return ranker, objective_and_features(measure, X, y, qid)[0], seen
 
 
 def enumerated(problem, scores, column, low=-np.inf, high=np.inf):
@@ -157,51 +144,25 @@ def test_leveraging_begins_at_the_trees_of_plain_boosting_and_only_rises():
     assert np.isnan(ranker.history_.predicted[stages]).all()
 
 
-@pytest.mark.study
-@pytest.mark.parametrize("measure", ["nDCG@3", "AP@10"])
-def test_a_tree_of_the_measure_takes_the_best_split_of_all(measure):
-    """The first split against every feature, threshold and step, enumerated."""
-    X, y, qid = data(3)
-    given = grower_data(measure, X, y, qid, leaves=2, samples=3)
-    grower, objective, table, zeros = GROWERS["measure"](given), given.objective, given.features, np.zeros(y.size)
-    tree = grower.grow(zeros, zeros)
-    best = max(
-        enumerated(objective, zeros, (table[:, feature] > cut).astype(float))[1].max()
-        for feature, cut in grower.cuts
-        if 3 <= np.count_nonzero(table[:, feature] > cut) <= y.size - 3
-    )
-    assert objective.value(0.5 * tree.column) == pytest.approx(best, abs=1e-12)
-    larger = GROWERS["measure"](replace(given, leaves=4)).grow(zeros, zeros)
-    assert 2 < larger.leaves <= 4
-    assert objective.value(larger.column) > best
-    assert np.bincount(larger.leaf_of)[np.unique(larger.leaf_of)].min() >= 3
-
-
-def test_growers_split_as_their_packages_do():
+def test_trees_split_as_scikit_learn_does():
     from sklearn.tree import DecisionTreeRegressor
 
-    X, y, qid = data(4)
-    given = grower_data("nDCG@3", X, y, qid, leaves=6, samples=4)
-    target = np.random.default_rng(0).normal(size=y.size) + given.features[:, 1]
-    tree = GROWERS["scikit-learn"](given).grow(target, 0 * target)
-    package = DecisionTreeRegressor(max_leaf_nodes=6, min_samples_leaf=4, random_state=0).fit(given.features, target)
-    np.testing.assert_allclose(tree.column, package.predict(given.features), atol=1e-12)
-    pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
-    grower = GROWERS["lightgbm"](given)
-    first, second = grower.grow(target, 0 * target), grower.grow(-target, 0 * target)
-    np.testing.assert_allclose(first.column, grower.booster.predict(given.features, num_iteration=1), atol=1e-6)
-    np.testing.assert_allclose(second.column, -first.column, atol=1e-12)
+    objective, features = objective_and_features("nDCG@3", *data(4))
+    target = np.random.default_rng(0).normal(size=len(features)) + features[:, 1]
+    tree = TreeGrower(features, objective.shares, leaves=6, samples=4).grow(target)
+    package = DecisionTreeRegressor(max_leaf_nodes=6, min_samples_leaf=4, random_state=0).fit(features, target)
+    np.testing.assert_allclose(tree.column, package.predict(features), atol=1e-12)
 
 
 def test_more_bins_than_values_are_quantiles():
     table = np.random.default_rng(0).normal(size=(2000, 2))
     y, qid = (table[:, 0] > 1).astype(float), np.repeat(np.arange(100), 20)
-    given = grower_data("AUC", table, y, qid, leaves=2, samples=20)
-    grower = GROWERS["scikit-learn"](given)
+    objective, features = objective_and_features("AUC", table, y, qid)
+    grower = TreeGrower(features, objective.shares, leaves=2, samples=20)
     assert all(edges.size == 254 for edges in grower.edges)
-    tree = grower.grow(given.objective.grades, given.objective.grades)
+    tree = grower.grow(objective.grades)
     assert abs(tree.threshold[0] - 1) < 0.05
-    for column, edges in zip(given.features.T, grower.edges, strict=True):
+    for column, edges in zip(features.T, grower.edges, strict=True):
         for low, high in pairwise(edges[::50].tolist()):
             assert 350 < np.count_nonzero((column > low) & (column <= high)) < 450
 
@@ -217,38 +178,37 @@ def test_scikit_learn_accepts_the_ranker(estimator, check):
 
 
 @pytest.mark.every(5)
-def test_trees_learn_what_no_linear_ranker_can(trees):
+def test_trees_learn_what_no_linear_ranker_can():
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(600, 2)), np.repeat(np.arange(30), 20)
     y = (np.abs(X[:, 0]) > 1).astype(float)
     learned, other = slice(0, 300), slice(300, 600)
-    options = {"n_estimators": 20} if trees != "measure" else {"n_estimators": 2, "num_leaves": 5}
-    ranker = fitted(X[learned], y[learned], qid[learned], tree_learner=trees, weight_bounds=(0.1, 0.5), **options)
+    ranker = fitted(X[learned], y[learned], qid[learned], weight_bounds=(0.1, 0.5), n_estimators=20)
     assert ranker.score(X[other], y[other], qid=qid[other]) > 0.9
 
 
 @pytest.mark.every(5)
-def test_rows_in_any_order_of_any_table_give_the_same_trees(trees):
+def test_rows_in_any_order_of_any_table_give_the_same_trees():
     X, y, qid = data()
     rows = np.random.default_rng(1).permutation(y.size)
     names = np.array([f"query {q}" for q in qid])
-    straight, moved = fitted(X, y, qid, tree_learner=trees), fitted(X[rows], y[rows], names[rows], tree_learner=trees)
+    straight, moved = fitted(X, y, qid), fitted(X[rows], y[rows], names[rows])
     assert straight.estimator_weights_.size
     for name in ("feature", "number", "left", "right", "roots"):
         assert_array_equal(getattr(straight.estimators_, name), getattr(moved.estimators_, name))
     assert_array_equal(straight.estimator_weights_, moved.estimator_weights_)
     scores = straight.predict(X)
-    assert_array_equal(fitted(csr_array(X), y, qid, tree_learner=trees).predict(csr_array(X)), scores)
+    assert_array_equal(fitted(csr_array(X), y, qid).predict(csr_array(X)), scores)
     for options in ({"n_jobs": 1}, {"n_jobs": 2}):
-        assert_array_equal(fitted(X, y, qid, tree_learner=trees, **options).predict(X), scores)
+        assert_array_equal(fitted(X, y, qid, **options).predict(X), scores)
     single = X.astype(np.float32)
     assert_array_equal(fitted(single, y, qid).predict(single), fitted(single.astype(float), y, qid).predict(single))
 
 
 @pytest.mark.every(5)
-def test_a_saved_ranker_gives_the_same_scores_and_the_same_bytes(trees, tmp_path):
+def test_a_saved_ranker_gives_the_same_scores_and_the_same_bytes(tmp_path):
     X, y, qid = data(7)
-    options = {"normalize": "rank", "tree_learner": trees, "strategy": "both", "weight_bounds": (0.1, 0.5)}
+    options = {"normalize": "rank", "strategy": "both", "weight_bounds": (0.1, 0.5)}
     ranker = fitted(X, y, qid, **options)
     for name in ("one", "two"):
         fitted(X, y, qid, **options).save(tmp_path / name)
@@ -293,7 +253,7 @@ def test_weights_of_queries_count():
     X, y, qid = data(4)
     doubled = np.concatenate([np.arange(y.size), np.flatnonzero(qid < 3)])
     names = np.concatenate([qid, qid[qid < 3] + 100])
-    options = {"min_child_samples": 1, "n_estimators": 3, "tree_learner": "scikit-learn"}
+    options = {"min_child_samples": 1, "n_estimators": 3}
     one = fitted(X, y, qid, query_weight={q: 2.0 if q < 3 else 1.0 for q in range(16)}, **options)
     two = fitted(X[doubled], y[doubled], names, **options)
     np.testing.assert_allclose(one.predict(X), two.predict(X), atol=1e-9)
@@ -328,9 +288,9 @@ def test_score_is_the_mean_of_the_measure_and_what_the_certificate_says():
         DirectBoostedRanker().fit([[1.0]], [1.0], group=[1])
 
 
-def test_features_that_tell_nothing_apart_leave_all_scores_equal(trees, tmp_path):
+def test_features_that_tell_nothing_apart_leave_all_scores_equal(tmp_path):
     _, y, qid = data(8)
-    ranker = fitted(np.ones((y.size, 2)), y, qid, tree_learner=trees, strategy="both")
+    ranker = fitted(np.ones((y.size, 2)), y, qid, strategy="both")
     assert set(ranker.predict(np.ones((y.size, 2)))) == {0.0}
     assert (ranker.estimator_weights_.size, len(ranker.history_), ranker.certificate_.directions) == (0, 0, 0)
     ranker.save(tmp_path / "model")
@@ -341,7 +301,7 @@ def test_features_that_tell_nothing_apart_leave_all_scores_equal(trees, tmp_path
     "options",
     [
         {"n_estimators": 0}, {"n_estimators": 1.5}, {"num_leaves": 1}, {"min_child_samples": 0},
-        {"early_stopping": None}, {"n_jobs": 0}, {"tree_learner": "oaks"}, {"strategy": "at once"},
+        {"early_stopping": None}, {"n_jobs": 0}, {"strategy": "at once"},
         {"weight_rule": "best"},
         {"weight_bounds": (0.5, 0.1)}, {"weight_bounds": (0.0, 0.1)}, {"weight_bounds": 0.1},
         {"weight_bounds": (0.1, np.inf)}, {"time_limit": 0}, {"callbacks": 3}, {"random_state": "seed"},
@@ -353,14 +313,6 @@ def test_options_that_cannot_work_are_refused_by_name(options):
     X, y, qid = data(10)
     with pytest.raises(ValueError, match=next(iter(options))):
         DirectBoostedRanker(**options).fit(X, y, qid=qid)
-
-
-def test_without_lightgbm_the_error_names_the_extra(monkeypatch):
-    X, y, qid = data(11)
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(OptionError, match=r"pip install 'rankopt\[boosting\]'"):
-        fitted(X, y, qid, tree_learner="lightgbm")
-    assert fitted(X, y, qid).estimator_weights_.size
 
 
 def test_callbacks_see_every_step_and_end_training():
@@ -391,16 +343,16 @@ def test_a_limit_of_time_ends_training_after_a_whole_step_and_warns():
 def test_an_interruption_keeps_whole_steps(stage, monkeypatch):
     X, y, qid = data(13)
 
-    class Interrupting(GROWERS["scikit-learn"]):
-        def grow(self, target, scores):
-            grown.append(0)
-            if len(grown) > stage:
-                raise KeyboardInterrupt
-            return super().grow(target, scores)
+    grow, grown, ranker = TreeGrower.grow, [], DirectBoostedRanker("nDCG@3", **SMALL)
 
-    grown, ranker = [], DirectBoostedRanker("nDCG@3", **SMALL)
+    def interrupting(grower, target):
+        grown.append(0)
+        if len(grown) > stage:
+            raise KeyboardInterrupt
+        return grow(grower, target)
+
     before = dict(vars(ranker))
-    monkeypatch.setitem(GROWERS, "scikit-learn", Interrupting)
+    monkeypatch.setattr(TreeGrower, "grow", interrupting)
     with pytest.raises(KeyboardInterrupt) if not stage else pytest.warns(TrainingInterruptedWarning):
         ranker.fit(X, y, qid=qid)
     if not stage:

@@ -32,7 +32,7 @@ from rankopt.experiments import Limits, Outcome, SolverSwap, read_rows
 from rankopt.experiments.replay import Replay, blank_rows, unbeaten
 from rankopt.experiments.rows import BenchmarkRow
 from rankopt.experiments.solver_swap import LiveRun
-from rankopt.experiments.traces import ProblemTrace, RecordedProblem
+from rankopt.experiments.traces import RecordedProblem, traces_of
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
 FIRST = {outcome: function for function, outcome in reversed(planted.EXPECTED.items())}.values()
@@ -76,7 +76,7 @@ def test_a_solver_that_a_time_limit_cut_is_a_row_of_the_time_limit(tmp_path):
     knapsack = LinearProgram(
         weights[0], weights, np.full(6, -np.inf), half, np.zeros(40), np.ones(40), integer=np.ones(40, dtype=bool)
     )
-    trace = ProblemTrace.from_problems(knapsack)
+    trace = traces_of(knapsack)[0]
     trace.save(tmp_path / "trace.npz")
     solver = "highs(time_limit=1e-06)"
     job = Replay(str(tmp_path / "trace.npz"), solver, blank_rows(trace, solver, 1e-6, 0, {}), 1, 10.0)
@@ -94,7 +94,7 @@ def test_the_first_run_is_not_timed(tmp_path, repeats, runs):
         calls.append(problem)
         return np.arange(problem.positions)
 
-    trace = ProblemTrace.from_problems(rankings((9,)))
+    trace = traces_of(rankings((9,)))[0]
     trace.save(tmp_path / "trace.npz")
     solver = function_solver(slow_at_first, accepts=RankTwoAssignment)
     blanks = blank_rows(trace, "own:slow", 1e-6, 0, {})

@@ -16,7 +16,6 @@ from rankopt.experiments.regression import Kind, baseline_solvers, by_solver, co
 from rankopt.experiments.rows import KINDS, BenchmarkRow, Outcome, read_rows, written
 from rankopt.experiments.summaries import (
     agreement,
-    gap_against_time,
     of_kind,
     pairwise_wins,
     performance_profile,
@@ -125,14 +124,6 @@ def test_nothing_to_compare_is_not_a_number():
     found = agreement([row("a", "p", 1.0), row("b", "q", 1.0)])
     assert np.isnan(found.shares[0, 1])
     assert found.compared[0, 1] == 0
-
-
-def test_gap_against_time():
-    run = BenchmarkRow("training", "highs", Outcome.SOLVED, role="argmax", is_maximization=False,
-              history={"seconds": [1.0, 2.0, 3.0], "primal": [2.0, 1.0, 1.0], "bound": [None, 0.5, 1.5]})  # fmt: skip
-    seconds, gap = gap_against_time([run, row("a", "p")])["argmax: highs"]
-    np.testing.assert_array_equal(seconds, [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(gap, [np.nan, 0.5, 0.0])
 
 
 def test_rows_survive_their_file_and_have_keys_of_their_own(tmp_path):

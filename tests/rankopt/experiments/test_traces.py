@@ -29,7 +29,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
 from rankopt.experiments.recording import Log, Recorder, argmax_trace
 from rankopt.experiments.replay import batch_claim, blank_rows, tied_pairs
-from rankopt.experiments.traces import RecordedProblem
+from rankopt.experiments.traces import RecordedProblem, traces_of
 from rankopt.rankers import LargeMarginRanker
 
 
@@ -41,7 +41,7 @@ def train():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_trace_of_any_form_is_read_back_as_it_was(form, tmp_path):
     problems = [problem for _, problem, _ in instances(form)]
-    trace = ProblemTrace.from_problems(problems)
+    trace = traces_of(problems)[0]
     trace.save(tmp_path / "trace.npz")
     again = ProblemTrace.load(tmp_path / "trace.npz")
     assert again.name == trace.name
@@ -53,7 +53,7 @@ def test_a_trace_of_any_form_is_read_back_as_it_was(form, tmp_path):
 
 def test_sets_are_stored_once_and_what_is_no_problem_is_not(tmp_path):
     shared = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None])
-    trace = ProblemTrace.from_problems([constrained_ranking(np.full((2, 4), float(i)), shared) for i in range(3)])
+    trace = traces_of([constrained_ranking(np.full((2, 4), float(i)), shared) for i in range(3)])[0]
     trace.save(tmp_path / "trace.npz")
     assert (tmp_path / "trace.npz").read_bytes().count(b'"record": "RankingSet"') == 1
     back = [one.form for one in ProblemTrace.load(tmp_path / "trace.npz").problems]
@@ -61,7 +61,7 @@ def test_sets_are_stored_once_and_what_is_no_problem_is_not(tmp_path):
     with pytest.raises(DataError, match="needs a name and a form"):
         RecordedProblem("x", object())
     with pytest.raises(OptionError, match="cannot be saved because a Own is not data; restate the problem as one of"):
-        ProblemTrace.from_problems([Own([[1.0, 2.0]])]).save(tmp_path / "own.npz")
+        traces_of([Own([[1.0, 2.0]])])[0].save(tmp_path / "own.npz")
 
 
 class Own(Assignment):
@@ -145,7 +145,7 @@ def every(tmp_path_factory):
     blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None]).forbid([0], positions=[1])
     blocks = blocks.at_least(share=0.5, documents=[1, 3], name="shared")
     forms += [constrained_ranking(np.arange(8.0).reshape(2, 4), blocks)]
-    return saved(ProblemTrace.from_problems(forms), folder / "good.npz")
+    return saved(traces_of(forms)[0], folder / "good.npz")
 
 
 def read(path):
@@ -279,7 +279,7 @@ def test_derived_data_of_a_file_are_recomputed(tmp_path):
     """A Gram matrix and a ranking without its set are trusted by the constructors, for speed, but not in a file."""
     problem = margin_dual(np.eye(2), [1.0, 2.0], lam=1.0)
     known = replace(problem, known_gram=problem.slopes @ problem.slopes.T)
-    manifest, parts = saved(ProblemTrace.from_problems([known]), tmp_path / "gram.npz")
+    manifest, parts = saved(traces_of([known])[0], tmp_path / "gram.npz")
     name = manifest["trace"]["fields"]["problems"]["tuple"][0]["fields"]["form"]["fields"]["known_gram"]["array"]
     assert ProblemTrace.load(tmp_path / "gram.npz").problems[0].form.known_gram is not None
     written(tmp_path / "gram.npz", manifest, {**parts, name: 2.0 * parts[name]})
@@ -290,7 +290,7 @@ def test_derived_data_of_a_file_are_recomputed(tmp_path):
 @pytest.mark.study
 def test_what_a_trace_claims_to_be_attained_makes_nobody_wrong(tmp_path):
     problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
-    trace = ProblemTrace.from_problems([problem])
+    trace = traces_of([problem])[0]
     manifest, parts = saved(trace, tmp_path / "lie.npz")
     manifest["trace"]["fields"]["problems"]["tuple"][0]["fields"]["known"] = {"tuple": [99.0, 99.0]}
     written(tmp_path / "lie.npz", manifest, parts)
@@ -350,7 +350,7 @@ def test_a_trace_of_patterns_is_read_back_and_replayed(tmp_path, others):
         relevance_ranking(scores, grades, "ERR", position_weights=0.5 ** np.arange(7.0)),
         pairwise_ranking(scores, grades, own),
     ]
-    trace = ProblemTrace.from_problems(problems)
+    trace = traces_of(problems)[0]
     trace.save(tmp_path / "trace.npz")
     again = ProblemTrace.load(tmp_path / "trace.npz")
     assert again.name == trace.name
@@ -393,7 +393,7 @@ def test_a_soft_problem_is_stored_and_read(tmp_path):
     problem = constrained_ranking(
         np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), stated.penalized("few", penalty=0.5)
     )
-    ProblemTrace.from_problems([problem]).save(tmp_path / "soft.npz")
+    traces_of([problem])[0].save(tmp_path / "soft.npz")
     again = ProblemTrace.load(tmp_path / "soft.npz").problems[0].form
     first, second = solve(problem), solve(again)
     assert (first.value, first.violations) == (second.value, second.violations)

@@ -253,3 +253,21 @@ def test_the_command_line_says_what_auto_chose(tmp_path):
         assert done.exit_code == 0, done.output
         assert ("--normalize auto is zscore" in done.output) == (option == "auto")
         assert load_model(tmp_path / "m").normalize_ == method
+
+
+@pytest.mark.parametrize("fitted", [{"normalize": "zscore", "missing": "error"}, {"missing": "indicator"}])
+def test_options_that_are_set_after_fit_are_of_the_next_fit(fitted, tmp_path):
+    with_nan = X.copy()
+    if fitted["missing"] == "indicator":
+        with_nan[::7, 0] = np.nan
+    ranker = PairwiseRanker(**fitted).fit(with_nan, Y, qid=QID)
+    scores = ranker.predict(with_nan, qid=QID)
+    other = {"normalize": "rank", "missing": "error" if fitted["missing"] == "indicator" else "indicator"}
+    ranker.set_params(**other)
+    ranker.save(tmp_path / "m")
+    for same in (ranker, load_model(tmp_path / "m")):
+        assert_array_equal(same.predict(with_nan, qid=QID), scores)
+        own = np.flatnonzero(QID == 3)
+        x, y = own[:2]
+        shown = same.explain(with_nan[x], with_nan[y], among=with_nan[own])
+        assert_allclose(shown.total, scores[x] - scores[y], atol=1e-12)

@@ -85,16 +85,6 @@ def test_an_entry_stored_twice_is_refused_where_scipy_would_add(kind):
         Ratings.from_csr(parts[kind]())
 
 
-def test_the_transposed_structure_names_the_same_ratings():
-    ratings = Ratings.from_arrays(*triplets())
-    bounds, order = ratings.to_csc()
-    dense = ratings.to_csr().tocsc()
-    assert bounds.tolist() == dense.indptr.tolist()
-    assert ratings.values[order].tolist() == dense.data.tolist()
-    assert ratings.user_of()[order].tolist() == dense.indices.tolist()
-    assert np.diff(bounds).tolist() == ratings.counts.tolist()
-
-
 def test_some_of_the_ratings_stand_over_the_same_ids_or_their_own():
     ratings = Ratings.from_arrays(*triplets(), attributes={"kind": {i: f"k{i % 3}" for i in range(40)}})
     mask = np.random.default_rng(2).random(len(ratings)) < 0.05

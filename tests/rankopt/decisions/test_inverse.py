@@ -1,0 +1,157 @@
+"""Inverse optimization: against linear programs over all points, on small problems."""
+
+import numpy as np
+import pytest
+from problems.decisions import KINDS, sign_of
+from scipy.optimize import linprog
+
+from formulations import InfeasibleError, LinearProgram, matching
+from rankopt import load_model
+from rankopt.data import decision_samples
+from rankopt.decisions import recover_costs
+from rankopt.errors import DataError, OptionError
+
+
+def observations(kind, seed, count=6, features=2):
+    """Features (m, d) and decisions that are often, not always, best under costs that are linear in them."""
+    rng = np.random.default_rng(seed)
+    problem, points = KINDS[kind](rng)
+    X = rng.normal(size=(count, features))
+    noise = rng.choice([0.0, 0.3, 1.0]) * rng.normal(size=(count, points.shape[1]))
+    profit = X @ rng.normal(size=(features, points.shape[1])) + noise
+    return problem, points, X, points[(points @ profit.T).argmax(axis=0)]
+
+
+def differences(points, X, observed):
+    """(m, p, n d) the gradients by W of sᵀ(y - y_i), s_i = W x_i, for all points y."""
+    apart = points[None] - observed[:, None]
+    return (apart[..., None] * X[:, None, None, :]).reshape(*apart.shape[:2], -1)
+
+
+def least_loss(points, X, observed):
+    """min over W of the mean of max_y ‖y - y_i‖₁ + s_iᵀ(y - y_i)."""
+    rows, m = differences(points, X, observed), len(X)
+    matrix = np.hstack([rows.reshape(-1, rows.shape[2]), -np.repeat(np.eye(m), len(points), axis=0)])
+    heights = np.abs(points[None] - observed[:, None]).sum(axis=2).ravel()
+    objective = np.append(np.zeros(rows.shape[2]), np.full(m, 1.0 / m))
+    return linprog(objective, matrix, -heights, bounds=(None, None)).fun
+
+
+def has_costs_with_ties(points, X, observed):
+    """Whether each decision is an optimum under costs that do not treat all points alike."""
+    rows = differences(points, X, observed)
+    flat = rows.reshape(-1, rows.shape[2])
+    return -linprog(flat.sum(axis=0), flat, np.zeros(len(flat)), bounds=(-1.0, 1.0)).fun > 1e-7
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_unique_optima_are_found_where_they_exist_and_the_least_loss_is_proved_where_not(kind, seed):
+    problem, points, X, observed = observations(kind, seed)
+    found = recover_costs(problem, X, observed, fit_intercept=False)
+    least, proved = least_loss(points, X, observed), found.model.certificate_
+    assert proved.bound <= least + 1e-9
+    assert proved.value == pytest.approx(least, abs=2e-6)
+    assert proved.gap <= 1e-6
+    values = sign_of(problem) * found.model.predict(X) @ points.T
+    losses = 2.0 * (values - (sign_of(problem) * found.model.predict(X) * observed).sum(axis=1)[:, None])
+    losses += np.abs(points[None] - observed[:, None]).sum(axis=2)
+    np.testing.assert_allclose(found.loss, losses.max(axis=1), atol=1e-9)
+    best = [points[own >= own.max() - 1e-9] for own in values]
+    unique = [len(one) == 1 and bool((one[0] == y).all()) for one, y in zip(best, observed, strict=True)]
+    assert (found.explained <= unique).all()
+    if least < 1e-9:
+        assert found.explained.all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_with_ties_costs_are_found_exactly_where_some_explain_that_tell_decisions_apart(kind, seed):
+    problem, points, X, observed = observations(kind, seed)
+    exists = has_costs_with_ties(points, X, observed)
+    try:
+        found = recover_costs(problem, X, observed, ties=True, fit_intercept=False)
+    except InfeasibleError:
+        assert not exists
+        return
+    assert found.explained.all() == exists
+    assert found.model.certificate_.gap <= 1e-6
+    assert (found.model.certificate_.bound > 1e-6) == (not exists)
+    profit = sign_of(problem) * found.model.predict(X)
+    values, own = profit @ points.T, (profit * observed).sum(axis=1)
+    np.testing.assert_allclose(found.loss, 2.0 * (values.max(axis=1) - own), atol=1e-9)
+    assert (own - values.mean(axis=1)).mean() > 1e-3 * exists
+
+
+def test_decisions_of_one_instance_that_differ_are_optima_only_with_ties():
+    problem, points = KINDS["assignment"](None)
+    X, observed = np.ones((2, 1)), points[:2]
+    apart = recover_costs(problem, X, observed, fit_intercept=False)
+    assert not apart.explained.any()
+    assert apart.model.certificate_.bound == pytest.approx(least_loss(points, X, observed), abs=1e-6)
+    assert recover_costs(problem, X, observed, ties=True, fit_intercept=False).explained.all()
+    every = recover_costs(problem, np.ones((len(points), 1)), points, ties=True, fit_intercept=False)
+    assert every.model.certificate_.bound > 1e-3  # costs u_i + v_j, under which all assignments tie, do not count
+    pair = matching(np.ones((2, 2)))
+    with pytest.raises(InfeasibleError, match="all decisions are alike"):
+        recover_costs(pair, np.ones((2, 1)), [[1, 0, 0, 1], [0, 1, 1, 0]], ties=True, fit_intercept=False)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_costs_of_paths_on_a_grid_are_recovered(ties, tmp_path):
+    sample = decision_samples("shortest-path", 40, noise=0.0, seed=1)
+    paths = np.array([path for path in _paths(sample.problem)])
+    observed = paths[(sample.costs @ paths.T).argmin(axis=1)]
+    found = recover_costs(sample.problem, sample.X, observed, ties=ties)
+    assert found.explained.all()
+    costs = found.model.predict(sample.X)
+    own = (costs * observed).sum(axis=1)
+    others = np.where((paths[None] == observed[:, None]).all(axis=2), np.inf, costs @ paths.T)
+    assert (others.min(axis=1) > own if not ties else others.min(axis=1) >= own - 1e-6).all()
+    found.model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(sample.X), costs)
+
+
+def _paths(problem):
+    """All paths from the first to the last node of a network without cycles."""
+    last = int(max(problem.head))
+
+    def onward(node, used):
+        if node == last:
+            yield np.isin(np.arange(problem.tail.size), used).astype(float)
+        for arc in np.flatnonzero(problem.tail == node).tolist():
+            yield from onward(int(problem.head[arc]), [*used, arc])
+
+    return onward(0, [])
+
+
+def test_features_of_each_variable_share_weights():
+    rng = np.random.default_rng(0)
+    problem, points = KINDS["top two"](rng)
+    X = rng.normal(size=(20, 5, 2))
+    observed = points[(X @ [1.0, -2.0] @ points.T).argmax(axis=1)]
+    for ties in (False, True):
+        found = recover_costs(problem, X, observed, ties=ties)
+        assert found.explained.all()
+        assert found.model.coef_.shape == (2,)
+        profit = found.model.predict(X)
+        assert ((profit * observed).sum(axis=1) >= (profit @ points.T).max(axis=1) - 1e-6).all()
+    assert found.model.coef_[1] / found.model.coef_[0] == pytest.approx(-2.0, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"decisions": np.eye(3, 5)}, DataError, "3 of 3 decisions break the constraints"),
+        ({"decisions": np.full((3, 5), 0.4)}, DataError, "pass ties=True"),
+        ({"limit": 0.0}, OptionError, "limit must be"),
+        ({"ties": 2}, OptionError, "ties must be"),
+        ({"ties": True, "limit": 1e-9}, DataError, "raise it, or scale"),
+    ],
+)
+def test_errors_name_the_cure(options, error, message):
+    k = np.array([2.0])
+    problem = LinearProgram(np.ones(5), np.ones((1, 5)), k, k, np.zeros(5), np.ones(5))
+    given = {"X": np.eye(3), "decisions": np.array([[1.0, 1.0, 0.0, 0.0, 0.0]] * 3), **options}
+    with pytest.raises(error, match=message):
+        recover_costs(problem, **given)
