@@ -284,7 +284,8 @@ class MatchingRanker(OptimizedRanker):
         admissible = self._admissible(constraints)
         if self.pairs is not None:
             sides = [queries.attributes[name].tolist() for name in self.pairs]
-            solver = matching_solver(self.argmax_solver, LinearProgram)
+            form: type[Problem] = Assignment if tuple(self.degrees) == (1, 1) else LinearProgram
+            solver = matching_solver(self.argmax_solver, form)
             return pair_argmax(worth, queries.offsets, sides, self.degrees, solver)
         if admissible is None:
             return SlotArgmax(worth, queries.offsets, matching_solver(self.argmax_solver))
