@@ -18,8 +18,10 @@ SUITES = {
     "criteria": "which criterion to train, and the smoothed measure",
     "direct": "coordinate ascent on the measure and exact line search",
     "trees": "trees on the bound next to LightGBM and XGBoost",
+    "clicks": "learning and evaluation from simulated clicks: learning curves, propensities, estimators of value",
     "ratings": "collaborative rankers on MovieLens: accuracy, seconds, memory, bounds, quotas",
     "sets": "training and ranking under constraints, what a quota costs, versions of a solver",
+    "exposure": "policies under limits of exposure: learned, by linear program, and the proven optimum",
     "solvers": "what `solve` costs on top of the bare libraries, and what warm starts save",
     "faults": "fuzzed files, arrays, models and proofs; killed runs; comparison with enumeration",
 }

@@ -11,20 +11,21 @@ import csv
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from statistics import mean
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from benchmarks.cases import Run, case, ndcg, p_value, table, timed
+from benchmarks.cases import Run, case, geometric_mean, ndcg, p_value, table, timed
 from benchmarks.data import (
+    SETS,
     Split,
     data_folder,
     folds,
@@ -62,25 +63,6 @@ def ridge(split: Split, seed: int) -> np.ndarray:
     return trained(split.train, max(np.logspace(-2, 4, 13), key=value)).predict(split.test.features)
 
 
-def histogram_boosting(split: Split, seed: int) -> np.ndarray:
-    """scikit-learn's histogram boosting on grades, leaves and rounds by folds."""
-
-    def trained(train: Queries, leaves: int, rounds: int) -> HistGradientBoostingRegressor:
-        options = {"max_leaf_nodes": leaves, "max_iter": rounds, "max_features": 0.7, "early_stopping": False}
-        return HistGradientBoostingRegressor(**options, random_state=seed).fit(train.features, train.relevance)
-
-    candidates = []
-    for leaves in (4, 8, 16):
-        curves = [
-            [ndcg(part.test, scores).mean() for scores in trained(part.train, leaves, 200).staged_predict(X)]
-            for part in folds(split.train, 3, seed)
-            for X in [part.test.features]
-        ]
-        curve = np.mean(curves, axis=0)
-        candidates.append((curve.max(), leaves, int(curve.argmax()) + 1))
-    return trained(split.train, *max(candidates)[1:]).predict(split.test.features)
-
-
 def trees(name: str) -> Learner:
     def learn(split: Split, seed: int) -> np.ndarray:
         from benchmarks.trees import METHODS, choose_inside  # LightGBM and XGBoost are needed for these alone
@@ -100,10 +82,10 @@ LINEAR: dict[str, Learner] = {
 }
 PEERS = ("lambdarank", "rank_xendcg")
 TREES: dict[str, Learner] = {
-    "BoostedRanker": trees("BoostedRanker"),
+    "BoostedRanker": ranker(lambda seed: BoostedRanker(random_state=seed, n_jobs=1)),
     **{name: trees(name) for name in PEERS},
     "rank:ndcg (XGBoost)": trees("rank:ndcg"),
-    "hist (scikit-learn)": histogram_boosting,
+    **({"YetiRank (CatBoost)": trees("YetiRank")} if find_spec("catboost") else {}),
 }
 RANKERS = LINEAR | TREES
 MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@1", "P@3", "P@5", "P@10", "AP")
@@ -112,10 +94,11 @@ MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@1", "P@3", "P@5", "P@10"
 def test_values(run: Run, name: str, learners: dict[str, Learner], label: str) -> tuple[np.ndarray, float]:
     """Mean over the seeds of (measures, test queries) of a ranker on a set, and seconds a seed."""
 
+    parts = splits(name)  # read before the clock starts
+
     def values(seed: int) -> list[list[float]]:
         found = [
-            evaluate(split.test, learners[label](split, seed), MEASURES, convention="burges").values
-            for split in splits(name)
+            evaluate(part.test, learners[label](part, seed), MEASURES, convention="burges").values for part in parts
         ]
         return np.concatenate(found, axis=1).tolist()
 
@@ -126,13 +109,17 @@ def test_values(run: Run, name: str, learners: dict[str, Learner], label: str) -
 
 @case()
 def peers(run: Run) -> None:
-    """All rankers of ours as they come, ridge, boosted trees: nDCG@10, mean rank, seconds, paired differences."""
-    names, learners = set_names(run), run.size(RANKERS, LINEAR)
+    """All rankers of ours as they come, ridge, boosted trees: nDCG@10, mean rank, seconds, paired differences.
+
+    p: against the better objective of LightGBM. Seconds: geometric mean over the sets, by those of the first ranker."""
+    names, learners = set_names(run, (*SETS, "generated 21,000")), run.size(RANKERS, LINEAR)
+    for learn in LINEAR.values():
+        learn(splits(names[0])[0], 0)  # loads compiled code
     both = {(label, name): test_values(run, name, learners, label) for name in names for label in learners}
     found = {key: values[MEASURES.index("nDCG@10")] for key, (values, _) in both.items()}
     order = {name: sorted(learners, key=lambda label: -found[label, name].mean()) for name in names}
     first = next(iter(learners))
-    row = table("", *(f"{name} ({found[first, name].size})" for name in names), "mean rank")
+    row = table("", *(f"{name} ({found[first, name].size})" for name in names), "mean rank", "seconds")
     for label in learners:
         cells = []
         for name in names:
@@ -141,10 +128,8 @@ def peers(run: Run) -> None:
             if label not in PEERS and PEERS[0] in learners:
                 p = ", p " + p_value(own, max((found[peer, name] for peer in PEERS), key=np.mean))
             cells.append(f"{own.mean():.4f} ± {own.std(ddof=1) / np.sqrt(own.size):.4f}{p}")
-        row(label, *cells, f"{mean(order[name].index(label) + 1 for name in names):.1f}")
-    base = PEERS[0] if PEERS[0] in learners else first
-    ratios = {label: mean(both[label, name][1] / both[base, name][1] for name in names) for label in learners}
-    print(f"\nSeconds by those of {base}: " + ", ".join(f"{label} {ratio:.3g}" for label, ratio in ratios.items()))
+        ratio = geometric_mean([both[label, name][1] / both[first, name][1] for name in names])
+        row(label, *cells, f"{mean(order[name].index(label) + 1 for name in names):.1f}", f"{ratio:.2g}")
     row = table(f"{first} less", *names)
     for label in learners:
         pairs = [(found[first, name], found[label, name]) for name in names]

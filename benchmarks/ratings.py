@@ -8,7 +8,8 @@ ratings of every user with N + 10 or more; strong on all users but the 100 with 
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from time import process_time
 from typing import Any
 
@@ -25,6 +26,7 @@ from rankopt.ratings import (
     PopularityBaseline,
     Ratings,
     evaluate_ratings,
+    leave_out_split,
     read_ratings,
     strong_split,
     weak_split,
@@ -104,13 +106,34 @@ def rankers(run: Run) -> None:
     compare_rankers(run, {spec: fit(spec) for spec in losses}, run.size(list(SPLITS), ["weak"]), losses[0])
 
 
-def implicit_als(split: Any) -> np.ndarray:
-    """Scores of all pairs; ratings are confidences."""
-    import implicit
+def implicit_als(train: Ratings, factors: int, regularization: float, alpha: float) -> np.ndarray:
+    """Scores of all pairs; ratings times alpha are confidences."""
+    from implicit.als import AlternatingLeastSquares
 
-    model = implicit.als.AlternatingLeastSquares(random_state=0, num_threads=1)
-    model.fit(split.train.to_csr().astype(np.float32), show_progress=False)
+    model = AlternatingLeastSquares(factors, regularization, alpha, random_state=0, num_threads=1)
+    model.fit(train.to_csr().astype(np.float32), show_progress=False)
     return np.asarray(model.user_factors) @ np.asarray(model.item_factors).T
+
+
+def ease(train: Ratings, penalty: float) -> np.ndarray:
+    """Scores of all pairs: X B, B of the least ‖X - X B‖² + penalty ‖B‖² with diagonal 0 [Steck 2019]."""
+    X = train.to_csr().toarray()
+    inverse = np.linalg.inv(X.T @ X + penalty * np.eye(X.shape[1]))
+    return X - X @ (inverse / np.diag(inverse))
+
+
+def chosen_among_all(scores: Callable[..., np.ndarray], *grid: Sequence[float]) -> Fit:
+    """Parameters are chosen by nDCG@10 among all items on a fifth of each user's training ratings."""
+
+    def fitted(split: Any) -> np.ndarray:
+        inner = leave_out_split(split.train, int(np.diff(split.train.bounds).max()) // 5)
+
+        def value(parameters: Sequence[float]) -> float:
+            return evaluate_ratings(inner, scores(inner.train, *parameters), candidates="all").mean
+
+        return scores(split.train, *max(product(*grid), key=value))
+
+    return fitted
 
 
 def cornac_scores(name: str) -> Fit:
@@ -134,9 +157,10 @@ def cornac_scores(name: str) -> Fit:
 
 @case(data=True, packages=["implicit", "cornac"])
 def peers(run: Run) -> None:
-    """Models of implicit and cornac with their defaults, weak generalization; `--sets EASE ...`."""
-    all_fits: dict[str, Fit] = {name: cornac_scores(name) for name in ("MF", "PMF", "BPR", "EASE")}
-    all_fits["ALS"] = implicit_als
+    """Models of cornac with their defaults, ALS of implicit and EASE with chosen parameters; `--sets EASE ...`."""
+    all_fits: dict[str, Fit] = {name: cornac_scores(name) for name in ("MF", "PMF", "BPR")}
+    all_fits["ALS"] = chosen_among_all(implicit_als, (5, 10, 20), (3.0, 10.0, 30.0), (1.0, 3.0))
+    all_fits["EASE"] = chosen_among_all(ease, (300.0, 1000.0, 3000.0, 10000.0))
     fits = {name: all_fits[name] for name in run.chosen(list(all_fits))}
     compare_rankers(run, fits, ["weak"], next(iter(fits)))
 

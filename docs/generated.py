@@ -32,6 +32,7 @@ TABLES = {
         ("Ascents on a measure", "rankopt.ascent", "PARTS"),
         ("Collaborative ranking", "rankopt.collaborative", "PARTS"),
         ("Explanations", "rankopt.explanations", "PARTS"),
+        ("Policies under exposure", "rankopt.policies", "PARTS"),
         ("Decisions", "rankopt.decisions", "PARTS"),
         ("PyTorch", "rankopt.torch", "PARTS"),
         ("Engines", "rankopt.engines", "ENGINES"),

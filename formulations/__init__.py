@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from formulations.marginals.exposure import DisparateImpact as DisparateImpact
     from formulations.marginals.exposure import DisparateTreatment as DisparateTreatment
     from formulations.marginals.exposure import ExposureBounds as ExposureBounds
+    from formulations.marginals.plackett_luce import plackett_luce_marginals as plackett_luce_marginals
     from formulations.problems.assignment import Assignment as Assignment
     from formulations.problems.group_sequence import GroupSequence as GroupSequence
     from formulations.problems.lattice_path import LatticePath as LatticePath
@@ -196,6 +197,7 @@ WORDS = {
     "certify": "formulations.certificates.certify:certify",
     "check_evidence": "formulations.integrality.checker:check_evidence",
     "birkhoff_decomposition": "formulations.marginals.birkhoff:birkhoff_decomposition",
+    "plackett_luce_marginals": "formulations.marginals.plackett_luce:plackett_luce_marginals",
     "integrality_gap": "formulations.solving.integrality:integrality_gap",
     "get_solver": "formulations.solvers:get_solver",
     "function_solver": "formulations.solvers.function_solver:function_solver",

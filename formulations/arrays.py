@@ -177,7 +177,7 @@ def generator(name: str, seed: Any) -> np.random.Generator:
 def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
     """Offsets of consecutive nonempty parts of `total` rows: part q is rows values[q] : values[q + 1]."""
     offsets = integers(name, values)
-    if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) <= 0).any():
+    if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (offsets[1:] <= offsets[:-1]).any():
         raise InvalidProblemError(
             f"{name} must increase strictly from 0 to the number of rows ({total}); got {offsets}."
         )

@@ -12,6 +12,7 @@
     collaborative  factors of users and items by block descent, with block bounds and a global bound
     explanations  score differences by feature, tightness of the bounds
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
+    policies     stochastic rankings under limits on the exposure of groups
     decisions    costs of any optimization problem, trained on the regret of its decisions
     experimental algorithms of the papers without a measured benefit
 
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     __version__: str
 
 FOLDERS = (
-    "data", "scorers", "measures", "losses", "evaluation", "ratings", "constraints", "sweeps", "risk", "engines",
-    "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "decisions", "torch",
-    "experiments", "report", "experimental", "commands",
+    "data", "scorers", "measures", "losses", "evaluation", "clicks", "ratings", "constraints", "sweeps", "risk",
+    "engines", "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "policies",
+    "decisions", "torch", "experiments", "report", "experimental", "commands",
 )  # fmt: skip
 """The subpackages in import order: each imports only earlier ones, `errors` and `fitting`."""
 

@@ -66,6 +66,10 @@ class MissingQueryIdsWarning(UserWarning):
     """A ranker was fitted on many rows as one query, because neither qid nor group was passed."""
 
 
+class ExposureWarning(UserWarning):
+    """No policy keeps the limits of exposure of a query; the one that breaks the worst of them least was served."""
+
+
 class SharedQueriesWarning(UserWarning):
     """Queries of eval_set have the id and the features of training queries, so what is chosen there overfits."""
 

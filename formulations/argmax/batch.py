@@ -85,15 +85,18 @@ def argmax_of(
             run(prefix_range)
         if (ways == CUT).any():
             run(merge_range)
+    left = ways == OPEN
+    if not left.any():
+        return order, value, bound, ways
     chains, lengths = np.diff(layout.first_chain), np.diff(batch.offsets)
-    if max_states == 0 and (ways == OPEN).any():
+    if max_states == 0:
         from formulations.argmax.local_search import SEVERAL, SHORTEST, search_range
 
-        long = (ways == OPEN) & (chains <= SEVERAL) & (lengths > SHORTEST[np.minimum(chains, SEVERAL)])
+        long = left & (chains <= SEVERAL) & (lengths > SHORTEST[np.minimum(chains, SEVERAL)])
         if long.any() and (deferral is None or not is_deferred or deferral.ends(search_range)):
             ways[long] = LOCAL
             run(search_range)
-    left = ways == OPEN
+            left = ways == OPEN
     if not left.any():
         return order, value, bound, ways
     from formulations.argmax.remaining_queries import assign_range, split_range

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,6 @@ from formulations.arrays import LARGEST, Floats, Ints, Memoized, check_no_mask, 
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import Assignment, OrderProblem
-from formulations.problems.directed_rounding import below, products
 from formulations.problems.program import Program
 
 if TYPE_CHECKING:
@@ -24,23 +25,22 @@ if TYPE_CHECKING:
 
     from formulations.problems.ranking_duals import GainLevels
 
-LONG = 4096  # positions of a list from which compiled code sums its value, in pairs of doubles
-
 Weights = Floats | Callable[[int], Floats]
 """Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
 
 
 def non_increasing(name: str, weights: Floats) -> None:
     """Raise `InvalidProblemError` where a weight is above the one before it."""
-    if (np.diff(weights) > 0).any():
-        index = int(np.flatnonzero(np.diff(weights) > 0)[0])
+    rises = weights[1:] > weights[:-1]
+    if rises.any():
+        index = int(np.flatnonzero(rises)[0])
         raise InvalidProblemError(f"{name} must not increase; got {weights[index]} before {weights[index + 1]}.")
 
 
 def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
     """Raise `InvalidProblemError` where a weight is above the one before it in its query."""
-    rises = np.diff(weights, prepend=0.0) > 0
-    rises[offsets[:-1]] = False
+    rises = weights[1:] > weights[:-1]
+    rises[offsets[1:-1] - 1] = False
     if rises.any():
         query = int(np.searchsorted(offsets, np.flatnonzero(rises)[0], side="right")) - 1
         raise InvalidProblemError(f"{name} of query {query} increases: position weights must not increase")
@@ -80,7 +80,7 @@ def _check_magnitude(problem: RankTwoAssignment | RankTwoBatch) -> None:
 
 def _largest(*factors: Floats) -> float:
     """The largest product of one entry of each factor, in magnitude."""
-    return float(np.prod([max(values.max(), -values.min()) for values in factors]))
+    return prod(float(max(values.max(), -values.min())) for values in factors)
 
 
 class ScoredBatch(Memoized, CompactReprMixin):
@@ -143,7 +143,7 @@ class RankTwoAssignment(Memoized, OrderProblem):
     def documents(self) -> int:
         return int(self.scores.size)
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
         return _largest(self.position_weights, self.scores) + _largest(self.discount, self.gain)
@@ -164,18 +164,14 @@ class RankTwoAssignment(Memoized, OrderProblem):
     def _levels(self) -> GainLevels | None:
         from formulations.problems.ranking_duals import GainLevels
 
-        return GainLevels.of_long_list(self.scores, self.gain, self.discount, self.position_weights)
+        return GainLevels.of_long_list(self.scores, self.gain, self.discount, self.position_weights, alone=True)
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
-        if self.positions > LONG:
-            from formulations.problems.ranking_duals import judged
+        from formulations.problems.ranking_duals import judged
 
-            ends, rows = np.array([0, self.positions]), np.arange(self.positions)
-            data = (self.scores[x], self.gain[x], self.discount, self.position_weights, ends, rows)
-            return float(judged(*data, np.zeros(1), True)[0][0])
-        terms, digits, off = products(self.position_weights, self.scores[x])
-        less, less_digits, less_off = products(-self.discount, self.gain[x])
-        return below(terms, digits, less, less_digits, -(off + less_off))
+        ends, rows = np.array([0, self.positions]), np.arange(self.positions)
+        data = (self.scores[x], self.gain[x], self.discount, self.position_weights, ends, rows)
+        return float(judged(*data, np.zeros(1))[0][0])
 
     def bound(self, y: Floats) -> float:
         from formulations.problems.ranking_duals import bound_of_prices

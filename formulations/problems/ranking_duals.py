@@ -220,7 +220,9 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: F
         best[i], rest[i], lacks, last = -np.inf, 0.0, 0.0, -1
         for j in range(count):
             if row[j] >= floor:
-                if last >= 0 and scores[j] == scores[last] and gain[j] == gain[last] and prices[j] == prices[last]:
+                same = last >= 0 and prices[j] == prices[last]
+                same = same and (c == 0.0 or scores[j] == scores[last]) and (a == 0.0 or gain[j] == gain[last])
+                if same:
                     continue  # many documents are equal where training starts at w = 0
                 last = j
                 here, digits, lack = _profit(c, scores[j], a, gain[j], prices[j])
@@ -320,12 +322,12 @@ def judge_range(
         first, last = offsets[q], offsets[q + 1]
         n = last - first
         c, a, assigned = position_weights[first:last], discount[first:last], order[first:last]
-        tall, worth = 0.0, 0.0
-        for i in range(n):
+        tall, worth = _tallest(scores[first:last]), _tallest(gain[first:last])
+        tiny, held = 0, n
+        while held > 1 and c[held - 1] == 0.0 and a[held - 1] == 0.0:
+            held -= 1
+        for i in range(held):
             s[i], b[i] = scores[first + assigned[i]], gain[first + assigned[i]]
-            tall, worth = max(tall, abs(s[i])), max(worth, abs(b[i]))
-        tiny = 0
-        for i in range(n):
             up, up_digits = _product(c[i], s[i])
             down, down_digits = _product(a[i], b[i])
             highs[i], digits = _sum(up, -down)
@@ -333,11 +335,11 @@ def judge_range(
             tiny += (abs(up) < TINY) & (c[i] != 0.0) & (s[i] != 0.0)
             tiny += (abs(down) < TINY) & (a[i] != 0.0) & (b[i] != 0.0)
         size, floor_c, floor_a, weight_c, weight_a = 0.0, min(c[n - 1], 0.0), min(a[n - 1], 0.0), 0.0, 0.0
-        for i in range(n):
+        for i in range(held):
             size += abs(c[i] * s[i]) + abs(a[i] * b[i])
             weight_c += abs(c[i]) - floor_c
             weight_a += abs(a[i]) - floor_a
-        held = n
+        weighted = held
         while held > 1:  # the first half takes what the second holds
             half = held // 2
             for i in range(half):
@@ -346,7 +348,7 @@ def judge_range(
             held -= half
         exact = lows[0] == 0.0
         if exact:
-            for i in range(n):
+            for i in range(weighted):
                 exact &= lows[i] == 0.0
         off = tiny * DROPPED
         if not exact:
@@ -425,11 +427,13 @@ class GainLevels:
 
     @classmethod
     def of_long_list(
-        cls, scores: Floats, gain: Floats, discount: Floats, position_weights: Floats
+        cls, scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, alone: bool = False
     ) -> GainLevels | None:
-        """None for shorter lists, few positions and many gains."""
+        """None for shorter lists, few positions and many gains. alone: of one list outside training, whose last bits
+        may depend on the code that lies on disk."""
         positions = weighted_positions(discount, position_weights)
-        if scores.size * positions <= PAIRS or positions < LONG:
+        pairs = PAIRS_ON_DISK if alone and settle_levels.is_ready and bound_of_levels.is_ready else PAIRS
+        if scores.size * positions <= pairs or positions < LONG:
             return None
         worth, level = np.unique(gain, return_inverse=True)
         if worth.size * LONG > scores.size:
@@ -484,6 +488,7 @@ def prices_of(
 JUDGED_ROWS, PROVED_ROWS = 1 << 14, 1 << 11  # rows of the queries that a thread judges, and proves, at a time
 
 LONG = 32  # documents a gain, and positions, from which a list of more than `PAIRS` pairs is long
+PAIRS_ON_DISK = 1 << 16  # the same, where that costs less and compiles nothing
 
 
 def bound_of_prices(

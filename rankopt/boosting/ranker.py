@@ -36,6 +36,8 @@ from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import (
     document_id,
     in_one,
+    measuring_gains,
+    of_clicks,
     query_weights,
     read_evaluation,
     read_pair,
@@ -58,6 +60,8 @@ from rankopt.rankers.typing import (
 )
 
 if TYPE_CHECKING:
+    from rankopt.clicks.log import EstimatorName
+    from rankopt.clicks.propensities import PositionBias
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
@@ -233,6 +237,8 @@ class BoostedRanker(Ranker):
     _forest: Forest
     _init_model: BoostedRanker | None
 
+    _takes_gains: ClassVar[bool] = True
+
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
@@ -295,19 +301,25 @@ class BoostedRanker(Ranker):
         eval_attributes: Attributes | None = None,
         eval_X: AnyRows | None = None,
         eval_y: Values | None = None,
+        gains: Values | None = None,
+        propensities: PositionBias | None = None,
+        estimator: EstimatorName = "ips",
         init_model: BoostedRanker | str | PathLike[str] | None = None,
     ) -> Self:
         """As `Ranker.fit`. init_model: a fitted BoostedRanker of the same features, `n_bags` and `normalize`, or the
         path of a saved one; its trees are continued by `n_estimators` more."""
         self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
         # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        X, query_weight = of_clicks(X, propensities, estimator, query_weight)
+        eval_set, _ = of_clicks(eval_set, propensities, estimator, None)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
         warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
         eval_set = in_one(eval_set, eval_X, eval_y)
         ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
-        self._fit(queries, weights, read_evaluation(self, queries, eval_set, **ways))
+        with measuring_gains(self, queries):
+            self._fit(queries, weights, read_evaluation(self, queries, eval_set, **ways))
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:

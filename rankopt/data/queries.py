@@ -39,20 +39,22 @@ from rankopt.errors import DataError
 
 
 def first_wrong_value(
-    features: Features | None, relevance: Floats | None, names: Sequence[str] | None
+    features: Features | None, relevance: Floats | None, names: Sequence[str] | None, has_gains: bool = False
 ) -> tuple[int, str] | None:
     """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
-    known to have no infinite value."""
+    known to have no infinite value. has_gains: relevance may be negative."""
     infinite = None if features is None else wrong_feature(features, names, np.isinf)
     if infinite is not None:
         row, text = infinite
         return row, f"{text}. Rankings need finite features: impute it, or leave the document out."
     if relevance is None:
         return None
-    wrong = ~((relevance >= 0) & (relevance < np.inf))
+    wrong = ~(np.isfinite(relevance) & ((relevance >= 0) | has_gains))
     if not wrong.any():
         return None
     row = int(np.flatnonzero(wrong)[0])
+    if has_gains:
+        return row, f"the gain is {relevance[row]:g}. Gains are finite."
     cure = (
         "read the data with unjudged=0 or unjudged='drop', as in Queries.from_arrays(X, y, qid=qid, unjudged=0)"
         if relevance[row] < 0
@@ -93,7 +95,9 @@ def first_not_finite(features: Features, is_wrong: Callable[[Any], Any]) -> tupl
 SHOWN = 6  # maximum number of distinct grades counted, and of attributes named
 
 
-def summary(features: Features, offsets: Ints, relevance: Floats | None, attributes: Sequence[str]) -> str:
+def summary(
+    features: Features, offsets: Ints, relevance: Floats | None, attributes: Sequence[str], has_gains: bool = False
+) -> str:
     """For example `Queries(2 queries, 5 documents (2 to 3 a query), 4 features float64, grades 0: 3, 1: 2)`."""
     sizes, (n, d) = np.diff(offsets), features.shape
     kind = f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
@@ -101,7 +105,7 @@ def summary(features: Features, offsets: Ints, relevance: Floats | None, attribu
         f"{sizes.size} {'query' if sizes.size == 1 else 'queries'}",
         f"{n} document{'' if n == 1 else 's'} ({range_text(sizes)} a query)",
         f"{d} feature{'' if d == 1 else 's'} {kind}",
-        _grades(relevance),
+        _grades(relevance, "gains" if has_gains else "grades"),
         *attributes_text(attributes),
     ]
     return f"Queries({', '.join(parts)})"
@@ -120,15 +124,15 @@ def range_text(sizes: Ints) -> str:
     return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
 
 
-def _grades(relevance: Floats | None) -> str:
+def _grades(relevance: Floats | None, name: str) -> str:
     if relevance is None:
         return "no grades"
     grades, counts = np.unique(relevance, return_counts=True)
     if not grades.size:
         return "no grades"
     if grades.size > SHOWN:
-        return f"grades {grades[0]:g} to {grades[-1]:g}"
-    return "grades " + ", ".join(f"{grade:g}: {count}" for grade, count in zip(grades, counts, strict=True))
+        return f"{name} {grades[0]:g} to {grades[-1]:g}"
+    return f"{name} " + ", ".join(f"{grade:g}: {count}" for grade, count in zip(grades, counts, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,7 +140,7 @@ class Queries(CompactReprMixin):
     """Immutable m queries with N documents of d features, a row each, in the order in which they were passed.
 
     * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR; NaN is a missing value
-    * `relevance` (N,) float64 grades >= 0, or None
+    * `relevance` (N,) float64 grades >= 0, or None; with `has_gains` estimates of relevance, which may be negative
     * `document_ids`: N hashables, or None
     * `attributes`: name -> (N,) array, one value per document (site, author, genre, group)
     * `feature_names`: d strings, or None
@@ -167,6 +171,7 @@ class Queries(CompactReprMixin):
     feature_names: tuple[str, ...] | None = None
     input_order: Ints = field(default_factory=lambda: np.arange(0))
     rows: Ints = field(default_factory=lambda: np.arange(0))
+    has_gains: bool = False
     lazy: InitVar[bool] = False
     _unread: bool = field(default=False, init=False, repr=False)
     is_grouped: bool = field(default=True, init=False, repr=False)
@@ -373,6 +378,7 @@ class Queries(CompactReprMixin):
             attributes={name: values[rows] for name, values in self.attributes.items()},
             feature_names=self.feature_names,
             input_order=self.input_order[rows],
+            has_gains=self.has_gains,
         )
 
     def replace(self, **changes: Any) -> "Queries":
@@ -381,6 +387,12 @@ class Queries(CompactReprMixin):
         made = replace(self, **changes, lazy=unchanged)
         object.__setattr__(made, "_unread", unchanged and self._unread)
         return made
+
+    def with_gains(self, gains: Values) -> "Queries":
+        """The same queries with gains (N,) of any sign in place of grades, such as estimates from clicks.
+
+        Rankers train on them by a measure that is linear in the gains, DCG@k or P@k."""
+        return self.replace(relevance=column(gains, self.n_documents, "gains", np.float64), has_gains=True)
 
     def to_frame(self) -> Any:
         """The pandas DataFrame that `read_table` reads back: columns qid, relevance and docid where known, the features
@@ -402,10 +414,10 @@ class Queries(CompactReprMixin):
 
     def __str__(self) -> str:
         """Counts, the range of sizes, the grades, the names of attributes."""
-        return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
+        return summary(self.features, self.offsets, self.relevance, tuple(self.attributes), self.has_gains)
 
     def _check_values(self, features: Features | None) -> None:
-        wrong = first_wrong_value(features, self.relevance, self.feature_names)
+        wrong = first_wrong_value(features, self.relevance, self.feature_names, self.has_gains)
         if wrong is not None:
             raise self._error(*wrong)
 
@@ -441,6 +453,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         attributes={k: np.concatenate([part.attributes[k] for part in parts]) for k in parts[0].attributes},
         feature_names=next((part.feature_names for part in parts if part.feature_names is not None), None),
         rows=np.concatenate([part.rows + shift for part, shift in zip(parts, shifts, strict=False)]),
+        has_gains=parts[0].has_gains,
     )
 
 
@@ -455,8 +468,8 @@ def _check_alike(parts: list[Queries]) -> None:
         names = names if part.feature_names is None else names or part.feature_names
         if part.feature_names not in (None, names):
             raise DataError(f"Part {p} names its features differently; use the same names in the same order.")
-        if (part.relevance is None) != (first.relevance is None):
-            raise DataError(f"Part {p} and part 0 differ in having grades; grade both or neither.")
+        if (part.relevance is None, part.has_gains) != (first.relevance is None, first.has_gains):
+            raise DataError(f"Part {p} and part 0 differ in having grades, or gains; give all parts the same.")
         if set(part.attributes) != set(first.attributes):
             raise DataError(
                 f"Part {p} has the attributes {sorted(part.attributes)} but part 0 has {sorted(first.attributes)}; "

@@ -215,6 +215,8 @@ def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]
             writer = StoreWriter(unfinished, files)
             for part in (parts,) if isinstance(parts, Queries) else parts:
                 check_type("a part", part, Queries, error=DataError)
+                if part.has_gains:
+                    raise DataError("gains are estimates and are not stored; store the grades, or the log of clicks.")
                 writer.add(part)
             writer.finish()
         os.rename(unfinished, target)

@@ -120,9 +120,13 @@ def recover_costs(
         return np.maximum(found.bound + own, 0.0), found.slope.reshape(observed.shape)
 
     master = _Master(len(observed), gradients(observed).shape[1], normal, limit)
-    best, bound, stop = np.inf, 0.0, Stop.ITERATIONS
+    best, bound, stop, last = np.inf, 0.0, Stop.ITERATIONS, np.zeros(0)
     for _ in range(max_iter):
         w, proved = master.solve()
+        if np.array_equal(w, last):  # the oracle is inexact: its planes do not separate w
+            stop = Stop.STALLED
+            break
+        last = w
         if ties and np.abs(w).max() > limit:
             raise DataError(f"weights exceed limit = {limit:g}; raise it, or scale or remove features")
         (loss, decision), bound = losses(w), max(bound, proved)

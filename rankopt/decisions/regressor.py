@@ -41,6 +41,8 @@ LOSSES = {"spo+": "convex", "tie-aware": "tie-aware", "nonconvex": "nonconvex", 
 SHARD = 256  # instances of a shard, where they are solved one by one: what a worker of an engine takes at a time
 
 
+SMALLEST, LARGEST = 1e-140, 1e140  # the largest cost in magnitude: squares of costs are doubles
+
 SCALE, RIDGE = 0.1, 1e-6
 """What lam="scale" is in units of (risk at the least-squares weights) / ‖these weights‖²; and for "squared", in units
 of the mean square of the features."""
@@ -110,7 +112,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     fit_intercept : default True
         Whether to add a constant feature, regularized as the others are.
     relaxed : default False
-        Whether the loss takes the maximum over the linear relaxation of an integer program: less time, a larger loss.
+        Whether the loss takes the maximum over the linear relaxation of an integer program or of a constrained ranking:
+        less time, a larger loss.
 
     **Solver**
 
@@ -283,7 +286,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         """One problem for all rows of X, or one for each."""
         if isinstance(self.problem, Problem) or is_model(self.problem):
             return (feasible_set(self.problem),)
-        if not callable(self.problem):
+        if not callable(self.problem) or isinstance(self.problem, type):
             raise OptionError(
                 f"problem must be a problem of formulations, a model of another tool, or a function from a row of X to "
                 f"one; got {self.problem!r:.80}"
@@ -302,6 +305,11 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         features, problems = self._features(X, reset=True), self._problems(X)
         n = variables_of(problems[0])
         known = _matrix("decisions" if costs is None else "costs", decisions if costs is None else costs, features, n)
+        size = float(np.abs(known).max(initial=0.0))
+        if costs is not None and size and not SMALLEST <= size <= LARGEST:
+            raise DataError(
+                f"the largest cost must be between {SMALLEST} and {LARGEST}; got {size:g}. Rescale the costs."
+            )
         sign = 1.0 if problems[0].is_maximization else -1.0
         oracle = ProblemOracle(
             problems, known if costs is None else sign * known, self.solver, relaxed=self.relaxed,
@@ -356,7 +364,9 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             units = np.resize(np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0), regression.size)
             objective = replace(objective, units=units)
             size, risk = 2.0 * objective.regularizer(objective.w0 + regression), objective.risk.at(regression).bound
-            objective = replace(objective, lam=SCALE * risk / size if min(risk, size) > NOTHING else 1.0)
+            gain, cost = (float(np.abs(part).max()) or 1.0 for part in (oracle.profit, np.asarray(data.targets)))
+            known = risk > NOTHING * gain and size > NOTHING * cost**2
+            objective = replace(objective, lam=SCALE * risk / size if known else gain / cost**2)
         return objective
 
     def _ridge(self, data: _Data, judge: Judge | None) -> tuple[Training, float]:
@@ -369,9 +379,10 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         if W0.size != shape[0] * shape[1] or not np.isfinite(W0).all():
             raise OptionError(f"w0 must be {shape[0] * shape[1]} finite numbers; got shape {W0.shape}")
         W0 = W0.reshape(shape)
-        gram = X.T @ (v * X)
-        lam = RIDGE * float(np.trace(gram)) / len(gram) or 1.0 if self.lam == "scale" else float(self.lam)
-        W = W0 + np.linalg.solve(gram + lam * np.eye(len(gram)), X.T @ (v * (targets - X @ W0.T))).T
+        lam = RIDGE * float((v * X**2).sum()) / shape[1] or 1.0 if self.lam == "scale" else float(self.lam)
+        rows = np.vstack([np.sqrt(v) * X, np.sqrt(lam) * np.eye(shape[1])])
+        wanted = np.vstack([np.sqrt(v) * (targets - X @ W0.T), np.zeros(shape[::-1])])
+        W = W0 + np.linalg.lstsq(rows, wanted, rcond=None)[0].T
         apart = X @ W.T - targets
         value = lam / 2.0 * float(((W - W0) ** 2).sum()) + float((v * apart**2).sum()) / 2.0
         gradient = lam * (W - W0) + ((v * apart).T @ X)

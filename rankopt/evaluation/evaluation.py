@@ -34,7 +34,7 @@ from rankopt.data.validation import (
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, latex_table
 from rankopt.measures.measure import Convention, Measure, convention_named
-from rankopt.measures.notation import parse
+from rankopt.measures.notation import linear_in_gains, parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
 from rankopt.options import COUNT, Interval, as_numbers, check, number
 
@@ -64,6 +64,7 @@ class JudgedQueries(CompactReprMixin):
     document_ids: tuple[Hashable, ...] | None = None
     pool: Pool | None = None
     rows: Ints | None = None
+    has_gains: bool = False
 
     @classmethod
     def read(
@@ -121,7 +122,9 @@ class JudgedQueries(CompactReprMixin):
         for what, own, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
             if own is not None and len(own) != wanted:
                 raise DataError(f"{what} has {len(own)} entries, but there are {wanted}; pass one each.")
-        return cls(grades, bounds.astype(np.int64), names, documents, pool, rows)
+        return cls(
+            grades, bounds.astype(np.int64), names, documents, pool, rows, getattr(judged, "has_gains", False)
+        )  # fmt: skip
 
     def check_scores(self, scores: ArrayLike) -> Floats:
         """The scores (N,) as floats, by query. DataError for a wrong length or NaN."""
@@ -508,7 +511,7 @@ def _evaluated(
     """Evaluate scores by query."""
     several = isinstance(measures, Iterable) and not isinstance(measures, str)
     wanted = each("measures", measures, OptionError) if several else (measures,)
-    parsed = tuple(parse(measure) for measure in wanted)
+    parsed = tuple((linear_in_gains if documents.has_gains else parse)(measure) for measure in wanted)
     ranking = _ranking(documents, values, rules, classes)
     rows = [_values(measure.with_convention(rules), ranking, rules) for measure in parsed]
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))

@@ -20,6 +20,7 @@ from rankopt.measures.measure import Measure
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
+    from rankopt.losses.listwise import Deltr as Deltr
     from rankopt.losses.loss import Loss
     from rankopt.losses.loss import LossValue as LossValue
     from rankopt.losses.loss import SquaredError as SquaredError
@@ -61,6 +62,7 @@ LOSSES = {
 }
 
 PARTS = {
+    "Deltr": "rankopt.losses.listwise:Deltr",
     "MaxOracle": "rankopt.losses.oracle:MaxOracle",
     "ArgmaxResult": "rankopt.losses.oracle:ArgmaxResult",
     "JointFeatureMap": "rankopt.losses.oracle:JointFeatureMap",

@@ -7,7 +7,7 @@ Gains and discounts are those of nDCG: b_j = (2^y_j - 1) / maxDCG and a_i = 1 / 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,11 +17,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Shorts
+from rankopt.data.canonical_order import Arrangement
+from rankopt.errors import DataError
 from rankopt.losses.loss import ConvexLoss, GradientAt, LossValue
 from rankopt.losses.segment_ops import alike, shared, sorted_rows
 from rankopt.losses.smooth import positional
 from rankopt.measures.tied_ranking import query_of_row, running, totals
-from rankopt.options import POSITIVE, check
+from rankopt.options import NOT_NEGATIVE, POSITIVE, check
 
 MEASURE = positional("nDCG")
 OneQuery = Callable[
@@ -76,11 +78,90 @@ class ListMLE(ConvexLoss):
         return _tangent(totals(np.where(above, total - own, 0.0), offsets), slope, scores, offsets, began)
 
 
+@dataclass(frozen=True)
+class Deltr:
+    """DELTR: `ListNet` + γ max(0, u)², with u the mean probability of the first position, p = softmax(s), of documents
+    outside of the protected group less that of documents inside [Zehlike and Castillo 2020]. A factory for
+    `LossRanker(Deltr("gender", "f"))`.
+
+    attribute: the name of an attribute of documents, and `protected` its value in the protected group. gamma: γ >= 0.
+    Not convex, but the difference of a convex function and ½ γ R² ‖s‖², with u = cᵀp and R = max c - min c, for
+    u <= R and no eigenvalue of ∇²u is below -R/2. A query without documents on both sides has no such term.
+    """
+
+    attribute: str
+    protected: Hashable = True
+    gamma: float = 1.0
+
+    def __call__(self, relevance: Floats, offsets: Ints, queries: Arrangement) -> DeltrLoss:
+        check("gamma", self.gamma, (NOT_NEGATIVE,))
+        if self.attribute not in queries.attributes:
+            raise DataError(f"Deltr needs the attribute {self.attribute!r}, one value a document; pass attributes=.")
+        query, inside = query_of_row(offsets), np.asarray(queries.attributes[self.attribute] == self.protected)
+        count = np.stack([totals(side.astype(np.float64), offsets) for side in (~inside, inside)])
+        sign = np.where(count.min(axis=0) > 0, 1.0, 0.0)[query] * np.where(inside, -1.0, 1.0)
+        return DeltrLoss(relevance, offsets, sign / count[inside.astype(np.int64), query], float(self.gamma))
+
+
+@dataclass(frozen=True, eq=False)
+class DeltrLoss:
+    """The loss of `Deltr`; compared: (N,) c. touch: (N,) the scores where ½ γ R² ‖s‖² is replaced by its tangent, which
+    makes the convex majorant; None is the loss itself."""
+
+    relevance: Floats
+    offsets: Ints
+    compared: Floats
+    gamma: float
+    touch: Floats | None = None
+
+    @property
+    def convex(self) -> bool:
+        return self.touch is not None
+
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
+        """Values and planes at `scores`, (N,)."""
+        began, offsets, query = perf_counter(), self.offsets, query_of_row(self.offsets)
+        first, reference = ListNet(self.relevance, offsets).at(scores), self.reference_weights(scores)
+        shown = np.exp(scores - _log_sum_exp(scores, offsets)[query])
+        apart = totals(shown * self.compared, offsets)
+        over, touch = np.maximum(apart, 0.0), scores if self.touch is None else self.touch
+        slope = 2.0 * self.gamma * over[query] * shown * (self.compared - apart[query])
+        assigned = first.assigned + slope + self.curvature * scores
+        paid = 0.5 * totals(reference * touch, offsets)
+        convex = first.value + self.gamma * over**2 + 0.5 * totals(self.curvature * scores**2, offsets)
+        value = convex - totals(reference * scores, offsets) + paid
+        height = convex - totals(assigned * scores, offsets) + paid
+        return LossValue(value, value, height, assigned, reference, perf_counter() - began, paid)
+
+    @cached_property
+    def curvature(self) -> Floats:
+        """(N,) γ R² of the query."""
+        starts = self.offsets[:-1]
+        span = np.maximum.reduceat(self.compared, starts) - np.minimum.reduceat(self.compared, starts)
+        return np.asarray(self.gamma * span[query_of_row(self.offsets)] ** 2)
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        return self.curvature * (scores if self.touch is None else self.touch)
+
+    def majorant(self, scores: Floats) -> Self:
+        return self if self.convex else replace(self, touch=scores)
+
+    def select_queries(self, first: int, last: int) -> Self:
+        rows, touch = slice(*self.offsets[[first, last]].tolist()), self.touch
+        return replace(
+            self, relevance=self.relevance[rows], offsets=self.offsets[first : last + 1] - self.offsets[first],
+            compared=self.compared[rows], touch=None if touch is None else touch[rows],
+        )  # fmt: skip
+
+
 def _log_sum_exp(values: Floats, offsets: Ints) -> Floats:
-    """(m,) log Σ_j exp(values_j) of each query."""
-    starts, sizes = offsets[:-1], np.diff(offsets)
+    """(m,) log Σ_j exp(values_j) of each query; 0 without documents."""
+    result, sizes = np.zeros(offsets.size - 1), np.diff(offsets)
+    filled = sizes > 0
+    starts = offsets[:-1][filled]
     top = np.maximum.reduceat(values, starts)
-    return np.asarray(top + np.log(np.add.reduceat(np.exp(values - np.repeat(top, sizes)), starts)))
+    result[filled] = top + np.log(np.add.reduceat(np.exp(values - np.repeat(top, sizes[filled])), starts))
+    return result
 
 
 def _tangent(value: Floats, slope: Floats, scores: Floats, offsets: Ints, began: float) -> LossValue:
@@ -114,10 +195,11 @@ class GainLoss:
     def by_query(self, function: OneQuery, scores: Floats, sigma: float | None) -> GradientAt:
         """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default that of the loss. Documents of
         equal score and grade share their slope."""
-        value, slope = np.empty(self.offsets.size - 1), np.empty(scores.size)
+        value, slope = np.zeros(self.offsets.size - 1), np.empty(scores.size)
         width = self.temperature if sigma is None else sigma
         for q, (low, high) in enumerate(pairwise(self.offsets.tolist())):
-            value[q], slope[low:high] = function(scores[low:high], self.gain[low:high], width)
+            if low < high:
+                value[q], slope[low:high] = function(scores[low:high], self.gain[low:high], width)
         return GradientAt(value, shared(slope, scores, self.kind, self.offsets))
 
     def select_queries(self, first: int, last: int) -> Self:

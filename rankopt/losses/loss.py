@@ -144,6 +144,8 @@ class SquaredError(ConvexLoss):
     `LossRanker` leaves out.
     """
 
+    linear_in_gains = True  # but for a constant
+
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and tangents at `scores`, (N,)."""
         began, query, lists = perf_counter(), query_of_row(self.offsets), self.offsets.size - 1

@@ -21,7 +21,8 @@ from typing import Any, cast
 import numpy as np
 
 from formulations import solve
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Bools, Floats, Ints
+from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnsupportedProblemError
 from formulations.problems.assignment import Assignment, ProfitProblem, shortest_path_prices
@@ -80,8 +81,8 @@ class ProblemOracle:
         networks without cycles and small knapsacks of integer weights by dynamic programs, linear programs by HiGHS
         from one basis to the next, and assignments by SciPy; duals prove the bounds.
     observed: (m, n) observed decisions in place of those of greatest profit.
-    relaxed: whether the loss-augmented argmax of an integer program is taken over its linear relaxation: a larger loss,
-        convex too.
+    relaxed: whether the loss-augmented argmax of an integer program or a constrained ranking is taken over its linear
+        relaxation: a larger loss, convex too.
     proven: whether bounds of integer programs are recomputed from duals of the relaxation. By default that of a
         finished integer search is the one that the solver reports.
     flat: whether scores are (m n,), a document a variable, and not (m, n), a slot a variable.
@@ -171,13 +172,18 @@ class ProblemOracle:
         return self.optimal.bound if self.observed is None else (self.profit * self.observed).sum(axis=1)
 
     @cached_property
+    def is_admissible(self) -> Bools:
+        """(m,) whether the target keeps the constraints, which an observed decision may break."""
+        if self.observed is None:
+            return np.ones(len(self.profit), dtype=np.bool_)
+        problems = [self.problems[i % len(self.problems)] for i in range(len(self.observed))]
+        pairs = zip(problems, self.observed, strict=True)
+        return np.array([is_feasible(one, row[: variables_of(one)]) for one, row in pairs], dtype=np.bool_)
+
+    @property
     def broken(self) -> int:
         """The number of observed decisions that break the constraints."""
-        return (
-            0
-            if self.observed is None
-            else sum(not is_feasible(self.problems[i % len(self.problems)], row) for i, row in enumerate(self.observed))
-        )
+        return int(np.count_nonzero(~self.is_admissible))
 
     @property
     def worst(self) -> Floats:
@@ -198,12 +204,11 @@ class ProblemOracle:
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         began, augmented = perf_counter(), self._table(scores) - self.profit
-        found = self.solve(augmented, outward=prove, relaxed=self.relaxed)
+        found = self.solve(augmented, outward=prove, relaxed=self.relaxed, known=self.target)
         decision, value = found.decision, found.value
-        if self.observed is None:  # no decision that a poor solver returns is worse than this one
-            known = (augmented * self.target).sum(axis=1)
-            worse = known > value
-            decision, value = np.where(worse[:, None], self.target, decision), np.maximum(value, known)
+        known = (augmented * self.target).sum(axis=1)
+        worse = (known > value) & self.is_admissible  # a poor solver's decision: the target is better
+        decision, value = np.where(worse[:, None], self.target, decision), np.where(worse, known, value)
         earned = (decision * self.profit).sum(axis=1)
         bound = np.maximum(found.bound, value)
         return ArgmaxResult(self._slope(decision), earned, value, bound, perf_counter() - began)
@@ -219,13 +224,13 @@ class ProblemOracle:
         own = self._table(scores)
         largest, size = np.abs(self.profit).max(axis=1), np.abs(own).max(axis=1)
         weight = TIES * np.where(size > 0.0, largest / np.where(size > 0.0, size, 1.0), 0.0)
-        found = self.solve(self.profit + weight[:, None] * own).decision
+        found = self.solve(self.profit + weight[:, None] * own, known=self.target).decision
         short = (self.profit * (self.target - found)).sum(axis=1) > 1e-9 * np.abs(self.profit * self.target).sum(axis=1)
         lower = (own * (self.target - found)).sum(axis=1) > 0.0
         return self._slope(np.where((short | lower)[:, None], self.target, found))
 
     def top_scoring(self, scores: Floats) -> Floats:
-        return self._slope(self.solve(self._table(scores)).decision)
+        return self._slope(self.solve(self._table(scores), known=self.target).decision)
 
     def select_queries(self, first: int, last: int) -> ProblemOracle:
         """The instances first <= i < last; what was solved for them is not solved again."""
@@ -242,10 +247,14 @@ class ProblemOracle:
             chosen.__dict__["optimal"] = Decisions(known.decision[part], known.value[part], known.bound[part])
         return chosen
 
-    def solve(self, profit: Floats, outward: bool = False, relaxed: bool = False) -> Decisions:
+    def solve(
+        self, profit: Floats, outward: bool = False, relaxed: bool = False, known: Floats | None = None
+    ) -> Decisions:
         """The best decisions under other profits (m, n), with values and bounds of these profits.
 
-        outward: round values and bounds outward. Raises what `formulations.solve` raises, with the instance's index.
+        outward: round values and bounds outward. known: (m, n) decisions that take the place of those that a solver
+        does not find in its time; the bound is then that of the linear relaxation. Raises what `formulations.solve`
+        raises, with the instance's index.
         """
         first = self.problems[0]
         alone = len(self.problems) == 1 and variables_of(first) == profit.shape[1]
@@ -264,14 +273,20 @@ class ProblemOracle:
                 decision[part, :n], value[part], bound[part] = best_assignments(program, profit[part, :n])
         warm: Solution | None = None
         for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
-            problem = self.problems[i % len(self.problems)]
-            n = variables_of(problem)
-            problem = with_profit(problem, profit[i, :n], relaxed)
+            stated = self.problems[i % len(self.problems)]
+            n = variables_of(stated)
+            own = profit[i, :n]
+            problem = with_profit(stated, own, relaxed)
             try:
                 warm = self._solution(problem, warm if alone else None, outward)
             except (InfeasibleError, UnboundedError, SolverError) as error:
-                raise type(error)(f"instance {i}: {error}") from error
-            decision[i, :n], sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
+                limit = np.inf if known is None or type(error) is not SolverError else relaxed_bound(problem, own)
+                if known is None or not (limit < np.inf and is_feasible(stated, known[i, :n])):
+                    raise type(error)(f"instance {i}: {error}") from error
+                warm, decision[i], value[i], bound[i] = None, known[i], own @ known[i, :n], limit
+                continue
+            point, sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
+            decision[i, slice(n) if point.size == n else cast("Any", stated).cells] = point
             value[i], bound[i] = sign * warm.value, sign * self._bound_of(warm)
         return Decisions(decision, value, np.maximum(bound, value))
 
@@ -376,10 +391,19 @@ def linear_decisions(program: LinearProgram, profit: Floats) -> tuple[Floats, Fl
     return points, value, sign * program.bounds_float64(costs, duals)
 
 
+def relaxed_bound(problem: Problem, profit: Floats) -> float:
+    """The proven bound of the linear relaxation of a linear program under profits (n,); infinite for other problems."""
+    if not isinstance(problem, LinearProgram):
+        return np.inf
+    return float(linear_decisions(replace(problem, integer=None), profit[None])[2][0])
+
+
 def objective_of(problem: Problem) -> str:
     """The field that holds the linear objective of a problem; OptionError for a problem without one."""
     known = {one.name for one in fields(cast("Any", problem))} if isinstance(problem, Problem) else set()
     name = next((name for name in LINEAR if name in known), None)
+    if isinstance(problem, type):
+        raise OptionError(f"problem is the class {problem.__name__}; pass an instance of it")
     if name is None or getattr(problem, "takes_soft", False):
         raise OptionError(
             f"decisions cannot be learned for a {type(problem).__name__} because its objective is not linear in one "
@@ -400,6 +424,8 @@ def with_profit(problem: Problem, profit: Floats, relaxed: bool = False) -> Prob
     changes: dict[str, Any] = {name: values.reshape(np.shape(getattr(problem, name)))}
     if relaxed and isinstance(problem, LinearProgram):
         changes["integer"] = None
+    elif relaxed and isinstance(problem, ConstrainedRanking):
+        return replace(problem, ranked=None, **changes).linear_program()
     if getattr(problem, "ranked", None) is not None:
         changes["ranked"] = None
     changed: Problem = replace(cast("Any", problem), **changes)

@@ -60,14 +60,15 @@ class ScoreLoss:
         return RegretBound.named(self.measure, self.feature_map, self.bound, self.position_weights)
 
     def bind(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
-        """The loss of documents with the grades `relevance` (N,), finite and >= 0.
+        """The loss of documents with the grades `relevance` (N,), finite and >= 0, or gains of any sign for a measure
+        that takes them, as DCG(gain='linear').
 
         qid: (N,) hashables, the query of each row, rows in any order; queries count in the order in which they first
         appear. offsets: (m + 1,), rising from 0 to N: rows offsets[q] : offsets[q + 1] are query q, which may be empty.
         DataError unless it is one of them.
         """
         grades = column(relevance, np.size(relevance), "relevance", np.float64)
-        wrong = ~((grades >= 0) & (grades < np.inf))
+        wrong = ~(np.isfinite(grades) & ((grades >= 0) | getattr(self.regret.measure, "takes_gains", False)))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise DataError(

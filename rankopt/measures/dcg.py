@@ -101,6 +101,15 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
     return gain
 
 
+def _not_negative(relevance: Floats) -> None:
+    if np.any(relevance < 0):
+        raise MeasureError(
+            f"DCG cannot use the grade {relevance.min():g} because gains are not negative; "
+            "pass unjudged= (the grade of unjudged documents) when reading the data. Gains estimated from clicks "
+            "may be, of DCG(gain='linear')@k."
+        )
+
+
 def warn_if_large(gain: Floats) -> None:
     """LargeGainWarning for gains beyond 2^31."""
     with np.errstate(over="ignore"):
@@ -125,13 +134,9 @@ def _gains(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance
                 "The gain function must give equal grades equal gains and higher grades no smaller ones; correct it."
             )
         return gain
-    if np.any(relevance < 0):
-        raise MeasureError(
-            f"DCG cannot use the grade {relevance.min():g} because gains are not negative; "
-            "pass unjudged= (the grade of unjudged documents) when reading the data."
-        )
     if form == "linear":
         return relevance
+    _not_negative(relevance)
     if form == "binary":
         return (relevance > 0).astype(np.float64)
     if form == "exp2":
@@ -192,6 +197,11 @@ class DiscountedGain(DiscountOptions, PositionalMeasure):
 
     name: ClassVar[str] = "DCG"
 
+    @property
+    def takes_gains(self) -> bool:
+        """Whether documents may have gains of any sign in place of grades."""
+        return bool(self.stated_gain == "linear")
+
     def discount(self, n: int) -> Floats:
         return discount_of("log2" if self.stated_discount is None else self.stated_discount, n, self.cutoff)
 
@@ -204,10 +214,12 @@ class NormalizedDiscountedGain(DiscountedGain):
     """DCG divided by the best DCG of the query; undefined if that is 0."""
 
     name: ClassVar[str] = "nDCG"
+    takes_gains: ClassVar[bool] = False  # the best value, by which it divides, is positive for grades only
     max_value: ClassVar[float] = 1.0
     zero_if_short: ClassVar[tuple[str, ...]] = ("zero", "zero-ndcg")
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        _not_negative(relevance)
         return per_best(super().gain(relevance, offsets), self.discounts(offsets), offsets)
 
     def defined(self, relevance: Floats, offsets: Ints) -> Bools:
@@ -236,6 +248,7 @@ class MeanNormalizedDiscountedGain(DiscountOptions):
 
     def values(self, ranking: Ranking) -> Floats:
         offsets = ranking.offsets
+        _not_negative(ranking.relevance)
         discounts, gain = self.dcg.discounts(offsets), self.dcg.gain(ranking.relevance, offsets)
         best = running(np.add, discounts * descending(gain, offsets), offsets)
         shares = np.divide(1.0, best, out=np.zeros_like(best), where=best > 0)

@@ -513,3 +513,28 @@ def parse(text: str | Measure | Any) -> Measure:
         raise MeasureError(f"A measure cannot be {text!r}; write it as text ('nDCG@10') or as a value (nDCG @ 10).")
     mix = mix_of(text)
     return measure_of(text) if mix is None else mix
+
+
+def linear_in_gains(measure: Any) -> Measure:
+    """The measure with gains in place of grades. MeasureError for one that is not linear in them.
+
+    An estimate from clicks is unbiased of such measures only: DCG@k, P@k, WTA and Custom discounts, but not nDCG, whose
+    best value is no linear function of the gains.
+    """
+    from rankopt.measures.dcg import Custom
+
+    parsed: Any = parse(measure)
+    name, discount = getattr(parsed, "name", None), None
+    if name in ("DCG", "Custom") and parsed.stated_gain in (None, "linear"):
+        made: Measure = parsed(gain="linear")
+        return made
+    if name == "P" and parsed.cutoff is not None and parsed.rel is None:
+        discount = [1 / parsed.cutoff] * parsed.cutoff
+    elif name == "WTA" and parsed.rel is None:
+        discount = [1.0]
+    if discount is None:
+        raise MeasureError(
+            f"{parsed} is not linear in the gains of the documents, so what clicks estimate without bias is not its "
+            "value (nDCG divides by a best value that is unknown); use measure='DCG@10', or P@k."
+        )
+    return Custom(discount=discount, gain="linear")

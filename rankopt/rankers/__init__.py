@@ -45,6 +45,7 @@ MODEL_CLASSES = {
     **RANKERS,
     "DecisionRegressor": "rankopt.decisions.regressor:DecisionRegressor",
     "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker",
+    "PlackettLuceRanker": "rankopt.policies.plackett_luce:PlackettLuceRanker",
 }
 """The closed list of what a saved model may be, with the experimental rankers that are plain data."""
 

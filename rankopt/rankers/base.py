@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,10 @@ from rankopt.rankers.inputs import (
     check_queries_named,
     documents_of,
     in_one,
+    measure_for,
+    measuring_gains,
     normalized,
+    of_clicks,
     query_weights,
     read_evaluation,
     read_queries,
@@ -56,6 +59,10 @@ from rankopt.rankers.inputs import (
 from rankopt.rankers.missing import takes_missing
 from rankopt.rankers.typing import AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
+
+if TYPE_CHECKING:
+    from rankopt.clicks.log import EstimatorName
+    from rankopt.clicks.propensities import PositionBias
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +101,7 @@ class Ranker(BaseEstimator):
     # purpose: the earlier steps of a Pipeline transform what `transform_input` names and nothing else, and
     # scikit-learn's error is better than a silent mismatch.
     __metadata_request__fit: ClassVar = {
-        "qid": True, "group": True, "query_weight": True, "attributes": True,
+        "qid": True, "group": True, "query_weight": True, "attributes": True, "gains": True,
         "eval_y": True, "eval_qid": True, "eval_group": True, "eval_attributes": True,
     }  # fmt: skip
     __metadata_request__predict: ClassVar = {"qid": True, "group": True}
@@ -166,6 +173,9 @@ class Ranker(BaseEstimator):
     _allow_nan: ClassVar[bool] = False
     """Whether the model itself takes NaN, and categories as codes."""
 
+    _takes_gains: ClassVar[bool] = False
+    """Whether what is trained is linear in the gains of documents, so that estimates from clicks do."""
+
     measure: Any
     normalize: Any = None
     normalize_: str | None
@@ -189,8 +199,11 @@ class Ranker(BaseEstimator):
         eval_attributes: Attributes | None = None,
         eval_X: AnyRows | None = None,
         eval_y: Values | None = None,
+        gains: Values | None = None,
+        propensities: PositionBias | None = None,
+        estimator: EstimatorName = "ips",
     ) -> Self:
-        """Learn from the features X and the grades y (N,) of the documents.
+        """Learn from the features X and the grades y (N,) of the documents, or from clicks.
 
         query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance; a
         pandas Series is a mapping if its index has the query ids, else an array. All other Series count by position;
@@ -203,9 +216,14 @@ class Ranker(BaseEstimator):
         which is chosen on (XGBoost takes the last, LightGBM heeds all).
         eval_X, eval_y: the same apart, `eval_set=(eval_X, eval_y)`, as LightGBM 4.7 takes them too: what a Pipeline
         with `transform_input=["eval_X"]` can transform. Raises DataError for data that cannot be used.
+        propensities, estimator: of a `rankopt.clicks.ClickLog` X (or eval_set), which becomes its `gains`; its queries
+        weigh as many sessions as they have. gains: such estimates (N,), of any sign, in place of y. The trained measure
+        is then linear in the gains: DCG@10 where `measure` is the default, DCG@k, P@k.
         A fit that fails leaves the ranker as it was.
         """
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        X, query_weight = of_clicks(X, propensities, estimator, query_weight)
+        eval_set, _ = of_clicks(eval_set, propensities, estimator, None)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
         warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
@@ -213,7 +231,8 @@ class Ranker(BaseEstimator):
         evaluation = read_evaluation(
             self, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes
         )
-        self._fit(queries, weights, evaluation)
+        with measuring_gains(self, queries):
+            self._fit(queries, weights, evaluation)
         return self
 
     def _content(self, queries: Queries) -> Sequence[str]:
@@ -310,7 +329,7 @@ class Ranker(BaseEstimator):
         convention: str | Convention = "default",
         cut_to: Evaluation | None = None,
     ) -> Evaluation:
-        chosen = self.measure if measures is None else measures
+        chosen = measure_for(self, queries) if measures is None else measures
         shown = self._deployment(queries, constraints)
         return shown.evaluate(self._scores(queries.features), chosen, convention, cut_to)
 

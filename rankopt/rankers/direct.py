@@ -215,6 +215,8 @@ class DirectRanker(LinearRanker):
     best_score_: float
     _learned_from: tuple[Queries, Floats]
 
+    _takes_gains: ClassVar[bool] = True
+
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",

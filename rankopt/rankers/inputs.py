@@ -5,7 +5,9 @@ Names and numbers of features, normalization and evaluation sets are compared wi
 
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import signature
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +31,7 @@ from rankopt.data.validation import (
 )
 from rankopt.errors import ColumnWarning, DataError, OptionError, SharedQueriesWarning
 from rankopt.evaluation.evaluation import warn_of_one_query
+from rankopt.measures.notation import linear_in_gains
 from rankopt.options import as_numbers, check
 from rankopt.rankers.missing import (
     cure_of,
@@ -175,14 +178,58 @@ def bad_row(values: Any, missing: bool = False) -> int | None:
     return None
 
 
-def read_queries(ranker: Fitted, X: Any, y: Any, **passed: Any) -> Queries:
-    """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`."""
+def read_queries(ranker: Fitted, X: Any, y: Any, gains: Any = None, **passed: Any) -> Queries:
+    """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`. gains: (N,)
+    instead of y."""
     check("missing", ranker.missing, ("error", "indicator"))  # NaN in X is the next error
+    if gains is not None:
+        if y is not None:
+            raise DataError("y and gains are alternatives; pass one of them.")
+        passed["labels"] = False
     queries = as_queries(ranker, X, y, **passed)
+    if gains is not None:
+        queries = queries.with_gains(gains)
     if passed["reset"]:
         _warn_of_grades(queries)
         _note_normalization(ranker, queries)
     return normalized(ranker, queries.grouped(), passed["reset"])
+
+
+def of_clicks(X: Any, propensities: Any, estimator: Any, query_weight: Any) -> tuple[Any, Any]:
+    """A log of clicks as its queries with gains, and the weights of these; anything else as it is."""
+    log = getattr(sys.modules.get("rankopt.clicks.log"), "ClickLog", None)
+    if log is None or not isinstance(X, log):
+        return X, query_weight
+    if propensities is None:
+        raise OptionError("clicks need propensities=, as of rankopt.clicks.PositionBias.from_swaps(log)")
+    return X.gains(propensities, estimator), X.sessions if query_weight is None else query_weight
+
+
+def measure_for(ranker: Any, queries: Queries) -> Any:
+    """What a ranker trains on these queries and judges them by: its measure, of gains one that is linear in them."""
+    if not queries.has_gains:
+        return ranker.measure
+    usual = signature(type(ranker)).parameters["measure"].default
+    return linear_in_gains("DCG@10" if ranker.measure == usual else ranker.measure)
+
+
+@contextmanager
+def measuring_gains(ranker: Any, queries: Queries) -> Iterator[None]:
+    """While a ranker is trained on gains its measure is `measure_for` them."""
+    if not queries.has_gains:
+        yield
+        return
+    if not ranker._takes_gains:
+        raise OptionError(
+            f"{type(ranker).__name__} trains no function that is linear in the gains of documents, so estimates from "
+            "clicks would be biased; use LargeMarginRanker, SmoothRanker, DirectRanker, BoostedRanker, "
+            "RegressionRanker or LossRanker('squared')"
+        )
+    given, ranker.measure = ranker.measure, measure_for(ranker, queries)
+    try:
+        yield
+    finally:
+        ranker.measure = given
 
 
 def _warn_of_grades(queries: Queries) -> None:

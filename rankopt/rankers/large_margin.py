@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,6 +177,8 @@ class LargeMarginRanker(OptimizedRanker):
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best iterate on it (`best_score_`), and the certificate is that of
     this iterate.
     """
+
+    _takes_gains: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -197,6 +197,8 @@ class RegressionRanker(LinearRanker):
     alpha_: Floats
     best_score_: float
 
+    _takes_gains: ClassVar[bool] = True
+
     def __init__(
         self,
         alpha: float | Literal["auto"] = "auto",

@@ -93,6 +93,10 @@ class LossRanker(OptimizedRanker):
 
     _from_zero: ClassVar[tuple[float, ...]] = LOSS_FACTORS
 
+    @property
+    def _takes_gains(self) -> bool:  # type: ignore[override]
+        return bool(getattr(get_loss(self.loss), "linear_in_gains", False))
+
     def __init__(
         self,
         loss: LossName | Callable[..., Any] = "pairwise",

@@ -147,6 +147,8 @@ class SmoothRanker(LinearRanker):
     certificate_: Certificate
     history_: History
 
+    _takes_gains: ClassVar[bool] = True
+
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",

@@ -75,7 +75,7 @@ def get_oracle(argmax: Any, solver: Any) -> tuple[Callable[[Floats], Any], float
         problem = as_form(argmax)
         oracle = ProblemOracle((problem,), np.zeros((1, variables_of(problem))), solver)
         return _ProblemArgmax(oracle), 1.0 if problem.is_maximization else -1.0
-    if callable(argmax):
+    if callable(argmax) and not isinstance(argmax, type):
         return argmax, 1.0
     raise OptionError(
         "argmax must be a problem of formulations, or a function from scores (m, n) to vertices (m, n); "
@@ -255,7 +255,8 @@ class _DecisionLoss:
             return value.reshape(given.shape[:-1]), lambda grad: grad[..., None] * slope.reshape(given.shape)
 
         found = differentiable(theta, rows, f"{type(self).__name__} {OUTSIDE}")
-        return found if self.reduction == "none" else getattr(found, self.reduction)()
+        total = found if self.reduction == "none" else found.sum()
+        return total / max(found.numel(), 1) if self.reduction == "mean" else total
 
 
 def _matching(name: str, given: Any, theta: Any) -> Floats:
@@ -272,7 +273,8 @@ class FenchelYoungLoss(_DecisionLoss):
     Jacobian [Blondel, Martins and Niculae 2020].
 
     layer: `PerturbedArgmax`, F = E[max_y (θ + εZ)ᵀy], without Ω, which is unknown; or `SparseMAP`, Ω = ½‖y‖² and
-    F = max_y θᵀy - Ω(y). reduction: "mean" over the rows, "sum" or "none". Call it with scores and decisions (..., n).
+    F = max_y θᵀy - Ω(y). reduction: "mean" over the rows (0 without rows), "sum" or "none". Call it with scores and
+    decisions (..., n).
     """
 
     layer: Any

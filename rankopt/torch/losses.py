@@ -230,7 +230,7 @@ class RankingLoss(QueryLoss):
         check("reduction", self.reduction, REDUCTIONS)
 
     def _bind(self, grades: Floats, offsets: Any) -> Any:
-        graded = ScoreLoss("nDCG").bind(grades, offsets=offsets)
+        graded = ScoreLoss("nDCG(gain='linear')").bind(grades, offsets=offsets)  # of any grades, which do not overflow
         rows, bounds = graded.selected, graded.selected_offsets
         ids = tuple(range(bounds.size - 1))
         queries = Arrangement(np.empty((grades.size, 0)), rows, bounds, np.ones(len(ids)), grades[rows], ids, {})

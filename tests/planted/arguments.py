@@ -13,6 +13,7 @@ from scipy.sparse import coo_matrix, csr_array
 
 import formulations.experimental
 import rankopt.ascent
+import rankopt.clicks
 import rankopt.data
 import rankopt.rankers
 import rankopt.ratings
@@ -164,6 +165,10 @@ def ratings_table():
     return rankopt.ratings.Ratings.from_arrays(USERS, ITEMS, STARS)
 
 
+def clicks():
+    return rankopt.clicks.simulate_clicks(queries(), [X[:, 0], X[:, 1]], sessions=50, positions=4)
+
+
 def evaluation():
     return rankopt.evaluate(queries(), X[:, 0], "nDCG@10")
 
@@ -194,7 +199,8 @@ GOOD = {
     "folder": lambda: f"made{next(NUMBER)}", "source": lambda: pd.DataFrame({"qid": QID,
     "grade": Y, "f": Y}), "shares": lambda: [0.5], "share": lambda: 0.5, "rng": lambda: 0, "size": lambda: 3,
     "row": lambda: 0, "spec_": lambda: "power(0.5)", "user": lambda: 1, "item": lambda: 1, "ranker": None,
-    "model": None, "kinds": lambda: ["a", "b"], "worth": lambda: np.ones((2, 3)), "count": lambda: 2,
+    "model": None, "kinds": lambda: ["a", "b"], "worth": lambda: np.ones((2, 3)), "count": lambda: 2, "log": clicks,
+    "propensities": lambda: rankopt.clicks.PositionBias.from_power(1.0), "gains": lambda: Y,
 }  # fmt: skip
 """Valid arguments by the name of the parameter."""
 
@@ -204,6 +210,20 @@ SPECIAL = {
     ("check_evidence", "problem"): sets,
     ("proof_of", "problem"): sets,
     ("weak_split", "n"): lambda: 2,
+    **{("clicks.PositionBias", name): lambda: [1.0, 0.5] for name in ("propensities", "trust", "low", "high")},
+    ("ClickLog.from_frame", "frame"): lambda: pd.DataFrame(
+        {"qid": QID, "docid": range(8), "position": [1, 2, 3, 4] * 2, "click": [1, 0] * 4, "f": Y}
+    ),
+    ("ClickLog.from_arrays", "query"): lambda: QID,
+    ("ClickLog.from_arrays", "document"): lambda: range(8),
+    ("ClickLog.from_arrays", "position"): lambda: [1, 2, 3, 4] * 2,
+    ("ClickLog.from_arrays", "click"): lambda: [1, 0] * 4,
+    **{("clicks.ClickLog", name): lambda: np.ones(1, dtype=int) for name in ("rows", "positions", "shown", "clicked")},
+    ("clicks.ClickLog", "sessions"): lambda: np.ones(2, dtype=int),
+    ("simulate_clicks", "ranker"): lambda: X[:, 0],
+    ("evaluate_policy", "ranker"): lambda: X[:, 0],
+    ("evaluate_policy", "measure"): lambda: "DCG@10",
+    ("ClickLog().select", "indices"): lambda: [0],
     ("ranking", "offsets"): lambda: [0, 4],
     ("pairwise_ranking", "offsets"): lambda: [0, 4],
     ("relevance_ranking", "offsets"): lambda: [0, 4],
@@ -415,6 +435,7 @@ def instances():
         "BatchSolution": formulations.solve_batch(GOOD["batch"]()),
         "Admissible": rankopt.Admissible(2).at_most(1, by="kind"),
         "Queries": queries(),
+        "ClickLog": clicks(),
         "QueryNormalizer": rankopt.data.QueryNormalizer().fit(X),
         "Evaluation": evaluation(),
         "Ratings": ratings_table(),

@@ -19,7 +19,7 @@ from formulations import LinearProgram, MinCostFlow, matching
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.problems.problem import Problem
-from rankopt.options import SEED, Interval, check
+from rankopt.options import COUNT, SEED, Interval, check
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def decision_samples(
         prices of energy of its slots; "top-k", the best third of the items.
         The last two have features of each variable, X (m, n, d); the others of each instance, X (m, d).
     n_samples, n_features : m and d.
-    degree, noise : of the costs: a degree of 1 is a linear model, a noise of 0 has costs without noise.
+    degree, noise : of the costs: a degree of 1 is a linear model, at most it is 100; a noise of 0 has none.
     size : the side of the grid and of the assignment, the number of items or jobs; None is usual in the literature.
     seed : an integer >= 0.
 
@@ -142,8 +142,9 @@ def decision_samples(
     """
     check("name", name, tuple(SAMPLES))
     usual, make = SAMPLES[name]
-    for option, value in (("n_samples", n_samples), ("n_features", n_features), ("degree", degree)):
-        check(option, value, (Interval(1, integer=True),))
+    for option, value in (("n_samples", n_samples), ("n_features", n_features)):
+        check(option, value, (COUNT,))
+    check("degree", degree, (Interval(1, 100, closed="both", integer=True),))
     check("noise", noise, (Interval(0, 1, closed="both"),))
     check("size", size, (Interval(2, integer=True), None))
     check("seed", seed, (SEED,))

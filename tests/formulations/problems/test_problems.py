@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations
 from operator import attrgetter
 
@@ -325,6 +326,24 @@ def test_both_ways_say_the_same(seed, monkeypatch):
         assert np.asarray(kernel).tobytes() == np.asarray(numpy).tobytes()
     for kernel, numpy in zip(found[0][3:], found[1][3:], strict=True):
         assert np.allclose(kernel, numpy, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_bounds_are_not_below_those_in_rationals_where_documents_almost_tie(compiled, monkeypatch):
+    monkeypatch.setattr("formulations.compiled.PAYS", -1 if compiled else 1 << 60)
+    monkeypatch.setattr(Kernel, "is_ready", property(lambda _: compiled))
+    random = np.random.default_rng(3)
+    for _ in range(60):
+        scores, gain = 1.0 + random.integers(0, 3, (2, 12)) * 2.0**-52  # products of these round to equal doubles
+        discount, weights = -np.sort(-random.choice([0.0, 0.37, 0.8], (2, 12)))
+        prices = random.integers(0, 2, 12) / 4.0
+        problem = ranking(scores, gain, discount=discount, position_weights=weights)
+        s, b, v = (list(map(Fraction, values.tolist())) for values in (scores, gain, prices))
+        best = [
+            max(c * own - a * worth - price for own, worth, price in zip(s, b, v, strict=True))
+            for c, a in zip(map(Fraction, weights.tolist()), map(Fraction, discount.tolist()), strict=True)
+        ]
+        assert 0 <= Fraction(problem.bound(prices)) - sum(best) - sum(v) <= Fraction(2.0**-47)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankopt
-from formulations import LinearProgram, matching, solve
+from formulations import LinearProgram, RankingSet, constrained_ranking, matching, solve
 from rankopt.data import decision_samples
 from rankopt.decisions import DecisionRegressor
 from rankopt.engines.dask import Dask
@@ -102,6 +102,13 @@ def test_squared_loss_is_ridge_regression(paths):
     apart = strong.predict(X) - costs
     np.testing.assert_allclose(0.5 * strong.coef_ + apart.T @ X / len(X), 0.0, atol=1e-9)
     assert strong.certificate_.relative_gap <= 1e-9
+
+
+def test_squared_loss_of_collinear_features_is_least_squares(paths):
+    X, costs = np.hstack([paths.X, paths.X, np.ones((len(paths.X), 1))]), paths.costs
+    with pytest.warns(ConvergenceWarning):
+        model = DecisionRegressor(paths.problem, loss="squared", lam=1e-300).fit(X, costs)
+    np.testing.assert_allclose(model.predict(X), LinearRegression().fit(X, costs).predict(X), atol=1e-9)
 
 
 def test_shared_weights_are_one_weight_vector_of_stacked_features():
@@ -201,6 +208,15 @@ def test_neither_order_nor_repetition_of_instances_matters(paths):
         assert max(one.bound, other.bound) <= min(one.value, other.value) + 1e-12
 
 
+@pytest.mark.parametrize("loss", ["spo+", "nonconvex", "squared"])
+@pytest.mark.parametrize("unit", [2.0**-400, 2.0**-40, 2.0**400])
+def test_the_unit_of_costs_does_not_matter(paths, loss, unit):
+    X, costs = paths.X[:40], paths.costs[:40]
+    one, other = (DecisionRegressor(paths.problem, loss=loss).fit(X, scale * costs) for scale in (1.0, unit))
+    assert other.certificate_.relative_gap <= 1e-3
+    np.testing.assert_allclose(other.coef_ / unit, one.coef_, rtol=1e-6, atol=1e-9)
+
+
 def test_the_scale_of_features_and_costs_does_not_matter(paths):
     X, costs, units = paths.X[:40], paths.costs[:40], np.array([1e3, 1.0, 1e-2, 1.0, 5.0])
     straight = DecisionRegressor(paths.problem, tol=1e-6).fit(X, costs)
@@ -257,6 +273,18 @@ def test_a_model_that_does_not_fit_together_is_not_saved(paths, tmp_path, name, 
         model.save(tmp_path / "model")
 
 
+@pytest.mark.parametrize("profit", [np.ones((2, 4)), np.eye(2, 4)])
+def test_a_model_of_constrained_rankings_is_saved(profit, tmp_path):
+    rng = np.random.default_rng(0)
+    X, profits = instances(rng, 6, 8)
+    sites = RankingSet(4, 2).at_most(1, by=["a", "a", "b", "b"], name="site").at_most(0, documents=[3], positions=[0])
+    sites = sites.at_most(share=0.5, documents=[0, 1])
+    model = DecisionRegressor(constrained_ranking(profit, sites), lam=1.0).fit(X, profits)
+    model.save(tmp_path / "model")
+    same = rankopt.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(same.decide(X).decision, model.decide(X).decision)
+
+
 def test_a_function_of_problems_cannot_be_saved(tmp_path):
     model = DecisionRegressor(lambda x: matching(np.ones((2, 2))), lam=1.0).fit(np.eye(3), np.ones((3, 4)))
     with pytest.raises(ModelError, match="pass as_problem"):
@@ -298,7 +326,10 @@ def test_limits_and_callbacks_end_training(paths):
         ({"lam": -1.0}, {}, OptionError, "lam must be"),
         ({"w0": "ridge"}, {}, OptionError, "w0 must be 'zeros'"),
         ({"problem": 3}, {}, OptionError, "problem must be a problem of formulations"),
+        ({"problem": LinearProgram}, {}, OptionError, "problem must be a problem of formulations"),
         ({}, {"costs": None}, DataError, "either costs or decisions"),
+        ({}, {"costs": np.full((4, 9), 1e307)}, DataError, "largest cost .* got 1e.307. Rescale"),
+        ({}, {"costs": np.full((4, 9), 1e-150)}, DataError, "largest cost .* got 1e-150. Rescale"),
         ({}, {"costs": None, "decisions": np.ones((4, 9))}, OptionError, "loss='hamming' for observed decisions"),
         ({}, {"costs": np.ones((3, 9))}, DataError, "does not fit X"),
         ({}, {"costs": np.ones((4, 8))}, DataError, r"costs have the shape \(4, 8\)"),
@@ -330,6 +361,13 @@ def test_a_ridge_too_weak_to_be_proved_reports_its_gap(paths):
         model = DecisionRegressor(paths.problem, loss="squared", lam=1e-300).fit(paths.X, paths.costs)
     assert model.certificate_.stop is Stop.STALLED
     assert 0.0 <= model.certificate_.bound <= model.certificate_.primal
+
+
+@pytest.mark.parametrize("name", ["shortest-path", "top-k"])
+def test_a_degree_too_high_for_doubles_is_refused(name):
+    assert np.isfinite(decision_samples(name, 30, degree=100).costs).all()
+    with pytest.raises(OptionError, match="degree must be an integer >= 1 and <= 100; got 1000"):
+        decision_samples(name, degree=1000)
 
 
 @pytest.mark.parametrize("name", ["shortest-path", "knapsack", "assignment", "scheduling", "top-k"])

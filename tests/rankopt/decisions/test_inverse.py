@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from problems.decisions import KINDS, sign_of
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
-from formulations import InfeasibleError, LinearProgram, matching
+from formulations import Highs, InfeasibleError, LinearProgram, matching
 from rankopt import load_model
 from rankopt.data import decision_samples
 from rankopt.decisions import recover_costs
@@ -137,6 +138,34 @@ def test_features_of_each_variable_share_weights():
         profit = found.model.predict(X)
         assert ((profit * observed).sum(axis=1) >= (profit @ points.T).max(axis=1) - 1e-6).all()
     assert found.model.coef_[1] / found.model.coef_[0] == pytest.approx(-2.0, rel=0.5)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_feasible_sets_may_differ_by_instance(ties):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(12, 2))
+
+    def problem(x):
+        k = np.array([1.0 if x[0] < 0 else 3.0])
+        return LinearProgram(np.ones(5), np.ones((1, 5)), k, k, np.zeros(5), np.ones(5))
+
+    order = np.argsort(np.argsort(-X @ rng.normal(size=(2, 5)), axis=1), axis=1)
+    observed = (order < np.where(X[:, 0] < 0, 1, 3)[:, None]) * 1.0
+    found = recover_costs(problem, X, observed, ties=ties)
+    assert found.explained.all()
+    profit = found.model.predict(X)
+    lowest = np.where(observed == 1.0, profit, np.inf).min(axis=1)
+    assert (lowest >= np.where(observed == 0.0, profit, -np.inf).max(axis=1) - 1e-6).all()
+
+
+def test_a_solver_that_finds_nothing_better_ends_the_search_with_an_open_gap():
+    rng = np.random.default_rng(0)
+    problem, points = KINDS["knapsack"](rng)
+    X, observed = rng.normal(size=(4, 2)), points[rng.integers(0, len(points), 4)]
+    with pytest.warns(ConvergenceWarning, match="no step narrowed the gap"):
+        found = recover_costs(problem, X, observed, solver=Highs(time_limit=1e-9))
+    assert found.model.certificate_.bound <= least_loss(points, np.column_stack([X, np.ones(4)]), observed) + 1e-9
+    assert found.model.certificate_.gap > 0.1
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,17 @@
 from functools import partial
 from itertools import pairwise, permutations
 from math import exp, log, log2
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from problems.training import made
 from scipy.optimize import minimize
 
-from rankopt.errors import OptionError
-from rankopt.losses import get_loss
+from rankopt import Queries
+from rankopt.errors import DataError, OptionError
+from rankopt.losses import Deltr, get_loss
 from rankopt.measures import evaluate
 from rankopt.rankers import LossRanker
 from rankopt.testing import check_loss
@@ -110,6 +112,15 @@ def test_values_are_the_formula_and_slopes_its_differences(name):
 
 
 @pytest.mark.parametrize("name", PAPERS)
+def test_queries_without_documents_have_no_loss_and_do_not_count(name):
+    relevance, scores = np.array([0.0, 2.0, 1.0, 0.0, 1.0]), np.random.default_rng(0).normal(size=5)
+    value, slope = evaluated(name, relevance, np.array([0, 3, 5]), scores)
+    padded, same = evaluated(name, relevance, np.array([0, 0, 3, 3, 5, 5]), scores)
+    assert_array_equal(padded, [0.0, value[0], 0.0, value[1], 0.0])
+    assert_array_equal(same, slope)
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_a_constant_added_to_the_scores_of_a_query_changes_nothing(name):
     relevance, offsets, scores = queries(5)
     value, slope = evaluated(name, relevance, offsets, scores)
@@ -173,3 +184,59 @@ def test_losses_without_planes_are_refused_by_the_linear_ranker(name):
     for temperature in (0.0, -1.0, np.inf, "warm"):
         with pytest.raises(OptionError, match="temperature must be a number > 0"):
             get_loss(name)(np.array([0.0, 1.0]), np.array([0, 2]), temperature=temperature)
+
+
+# DELTR: ListNet with the disparity of exposure at the first position.
+
+
+def test_deltr_keeps_the_contract_of_a_loss():
+    check_loss(Deltr("side", gamma=3.0), attributes=lambda y: {"side": np.arange(y.size) % 3 == 0})
+    check_loss(Deltr("side", gamma=3.0), attributes=lambda y: {"side": np.zeros(y.size, dtype=bool)})
+
+
+def test_deltr_is_listnet_and_the_squared_disparity_where_the_protected_group_has_less():
+    relevance, offsets, inside = np.array([0.0, 1.0, 2.0, 1.0]), np.array([0, 4]), np.array([1, 0, 0, 1], dtype=bool)
+    loss = Deltr("side", gamma=5.0)(relevance, offsets, SimpleNamespace(attributes={"side": inside}))
+    listnet, rng = get_loss("listnet")(relevance, offsets), np.random.default_rng(0)
+    for s in rng.normal(size=(20, 4)):
+        p = np.exp(s) / np.exp(s).sum()
+        expected = 5.0 * max(0.0, p[~inside].mean() - p[inside].mean()) ** 2
+        assert_allclose(loss.at(s).value - listnet.at(s).value, expected, atol=1e-12)
+
+
+def test_the_disparity_of_deltr_is_a_difference_of_convex_functions():
+    """No eigenvalue of the Hessian of u = c p is below -(max c - min c) / 2."""
+    rng = np.random.default_rng(1)
+    for n in (2, 3, 6):
+        for _ in range(100):
+            p, c = rng.dirichlet(np.full(n, 0.5)), rng.normal(size=n)
+            away = c - c @ p
+            hessian = np.diag(p * away) - np.outer(p * away, p) - np.outer(p, p * away)
+            assert np.linalg.eigvalsh(hessian)[0] >= -np.ptp(c) / 2 - 1e-12
+
+
+def test_deltr_trades_fit_for_exposure():
+    """Feature 0 ranks by grade and favors the others, feature 1 is the protected group."""
+    rng = np.random.default_rng(2)
+    inside = rng.random(120) < 0.4
+    relevance = np.clip(np.rint(rng.normal(1.5 - 1.0 * inside, 1.0)), 0, 3)
+    X = np.column_stack([relevance + rng.normal(size=120), inside])
+    queries = Queries.from_arrays(X, relevance, group=[20] * 6, attributes={"side": inside})
+    apart = []
+    for gamma in (0.0, 1000.0):
+        ranker = LossRanker(Deltr("side", gamma=gamma), lam=0.01).fit(queries)
+        assert ranker.certificate_.kind == "stationary"
+        assert ranker.certificate_.relative_gap < 1e-3
+        scores = np.exp(ranker.predict(queries)).reshape(6, 20)
+        p = scores / scores.sum(axis=1, keepdims=True)
+        side = inside.reshape(6, 20)
+        apart.append(np.mean([one[~own].mean() - one[own].mean() for one, own in zip(p, side, strict=True)]))
+    assert apart[1] < apart[0] / 4
+
+
+def test_deltr_names_the_cure():
+    queries = Queries.from_arrays([[0.0], [1.0]], [0, 1], group=[2])
+    with pytest.raises(DataError, match="attribute 'side'"):
+        LossRanker(Deltr("side")).fit(queries)
+    with pytest.raises(OptionError, match="gamma"):
+        LossRanker(Deltr("side", gamma=-1.0)).fit(queries.replace(attributes={"side": np.array([True, False])}))

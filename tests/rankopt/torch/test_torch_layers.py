@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.isotonic import IsotonicRegression
 
 from formulations import LinearProgram
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import LOSSES, get_loss
 from rankopt.losses.listwise import NeuralNDCG
 from rankopt.torch import FenchelYoungLoss, PerturbedArgmax, RankingArgmax, RankingLoss, SparseMAP, SPOPlusLoss
@@ -89,6 +89,13 @@ def test_a_loss_of_ones_own_and_options_of_losses_are_taken(torch):
             RankingLoss(**wrong)
     with pytest.raises(DataError, match="scores must be finite"):
         RankingLoss()(scores * np.nan, grades)
+
+
+def test_losses_without_gains_take_any_grades_and_others_those_of_finite_gain(torch):
+    scores, grades = torch.tensor([[0.3, -0.2, 0.1]], dtype=torch.float64), np.array([[2000.0, 0.0, 1.0]])
+    assert RankingLoss("listnet")(scores, grades).item() == pytest.approx(-torch.log_softmax(scores, 1)[0, 0].item())
+    with pytest.raises(MeasureError, match="overflows for the grade 2000"):
+        RankingLoss("lambdaloss")(scores, grades)
 
 
 # Layers
@@ -270,10 +277,20 @@ def test_a_network_beats_a_linear_model_on_nonlinear_costs(torch):
     assert pickle.loads(pickle.dumps(network.loss))(*batch[1:] * 2).item() == 0.0
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_losses_of_an_empty_batch_are_zero(torch, reduction):
+    theta = torch.zeros(0, 3, requires_grad=True)
+    for loss in (FenchelYoungLoss(SparseMAP(first), reduction), SPOPlusLoss(first, reduction=reduction)):
+        found = loss(theta, np.zeros((0, 3)))
+        found.backward()
+        assert found.item() == 0.0
+        assert theta.grad.shape == (0, 3)
+
+
 def test_what_does_not_fit_is_refused(torch):
     theta = torch.zeros(2, 3, requires_grad=True)
     for wrong in (
-        {"epsilon": 0.0}, {"samples": 1}, {"perturbation": "gaussian"}, {"argmax": 3},
+        {"epsilon": 0.0}, {"samples": 1}, {"perturbation": "gaussian"}, {"argmax": 3}, {"argmax": LinearProgram},
     ):  # fmt: skip
         with pytest.raises(OptionError):
             PerturbedArgmax(**{"argmax": first, **wrong})

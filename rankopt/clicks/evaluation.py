@@ -1,0 +1,132 @@
+"""The value of a new ranking policy, estimated from a log of clicks on lists of another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from formulations.arrays import Floats, check_type
+from formulations.display import CompactReprMixin
+from rankopt.clicks.log import CLIP, ESTIMATORS, ClickLog, EstimatorName
+from rankopt.clicks.propensities import PositionBias
+from rankopt.data.queries import Queries
+from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.evaluation import interval_of
+from rankopt.losses.segment_ops import mean_of_alike, sorted_rows
+from rankopt.measures.notation import linear_in_gains
+from rankopt.measures.tied_ranking import query_of_row
+from rankopt.options import as_numbers, check
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PolicyEvaluation(CompactReprMixin):
+    """Result of `evaluate_policy`.
+
+    * `value`, `low`, `high`: the mean over sessions and its 95% interval over queries
+    * `per_query` (m,): contributions of the queries, whose plain mean is `value`: of two evaluations of one log their
+      differences are paired
+    * `effective_sample_size`: (Σ w)² / Σ w² of the weights w of the impressions: how many impressions of equal weight
+      are worth as much
+    * `without_support`: the share of the measure's discounts that falls on documents the log never shows: there the
+      clicks say nothing
+    """
+
+    measure: str
+    estimator: str
+    value: float
+    low: float
+    high: float
+    per_query: Floats
+    effective_sample_size: float
+    without_support: float
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.measure} {self.value:.4f}, 95% interval {self.low:.4f} to {self.high:.4f} ({self.estimator}, "
+            f"{self.per_query.size} queries, effective sample size {self.effective_sample_size:.0f})"
+        )
+        if self.without_support > 0:
+            text += f"; {100 * self.without_support:.1f}% of the ranking was never shown"
+        return text
+
+
+def evaluate_policy(
+    log: ClickLog,
+    ranker: Any,
+    measure: Any = "DCG@10",
+    *,
+    propensities: PositionBias,
+    estimator: EstimatorName = "ips",
+    clip: float = CLIP,
+    model: Any = None,
+) -> PolicyEvaluation:
+    """Estimate the mean per session of a measure of another ranker's lists, from clicks.
+
+    V = Σ_j a_π(j) b̂_j for each query, with a the discount of the measure and b̂ the gains of `ClickLog.gains`, is
+    unbiased for "ips" if every document that the ranker shows has support. "clipped" bounds the weights; "snips"
+    divides their sum by the sum that it is expected to have, which also extends the value to the share without support;
+    "dr" takes there what a model predicts.
+
+    ranker: a fitted ranker, scores (N,) of `log.queries`, or the placements (N, K) of a stochastic policy. measure:
+    linear in gains: DCG@k or P@k. Queries count by their sessions. The interval is of Student's t over queries.
+    """
+    check_type("log", log, ClickLog, error=OptionError, cure="Pass a ClickLog.")
+    check("estimator", estimator, ESTIMATORS)
+    parsed = linear_in_gains(measure)
+    weight = discounts_of(log.queries, ranker, parsed)
+    estimated = log.gains(propensities, "clipped" if estimator == "snips" else estimator, clip=clip, model=model)
+    m, query = len(log.queries), log.queries.query_of(np.arange(weight.size))
+    rho, seen = log.exposure(propensities), log.exposure(propensities, policy=False)
+    known = rho > 0
+    least = 0.0 if estimator in ("ips", "dr") else float(np.quantile(rho[known], clip))
+    inverse = np.divide(1.0, np.maximum(rho, least), out=np.zeros_like(rho), where=known)
+    sessions = log.sessions.astype(np.float64)
+    value = np.bincount(query, weight * np.asarray(estimated.relevance), m)
+    all_weight = np.bincount(query, weight, m)
+    share = np.ones(m)
+    if estimator == "snips":
+        supported = np.bincount(query, weight * seen * inverse, m)
+        share = np.divide(supported, all_weight, out=np.ones(m), where=all_weight > 0)
+    if not (sessions @ share > 0):
+        raise DataError("no document that the ranker shows was shown in the log; nothing can be said of its value.")
+    mean = float(sessions @ value / (sessions @ share))
+    each = mean + sessions * (value - mean * share) / np.mean(sessions * share)
+    low, high = interval_of(each)
+    of_impression = (weight * inverse)[log.rows]
+    squares = float(log.shown @ of_impression**2)
+    size = float(log.shown @ of_impression) ** 2 / squares if squares > 0 else 0.0
+    without = float(sessions @ np.bincount(query, weight * ~known, m)) / max(float(sessions @ all_weight), 1e-300)
+    return PolicyEvaluation(repr(parsed), estimator, mean, low, high, each, size, without)
+
+
+def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
+    """(N,) the expected discount of each document under a ranker, scores or placements; documents of equal score share
+    theirs."""
+    given = ranker if not hasattr(ranker, "predict") else None
+    own, query = queries.grouped(), query_of_row(queries.offsets)
+    discount = measure.discounts(queries.offsets)
+    if given is not None and (placements := as_numbers("ranker", given)).ndim == 2:
+        if len(placements) != queries.n_documents:
+            raise DataError(f"placements must have {queries.n_documents} rows, one a document; got {len(placements)}.")
+        first = queries.offsets[:-1][queries.query_of(np.arange(len(placements)))]
+        size = np.diff(queries.offsets)[queries.query_of(np.arange(len(placements)))]
+        found = np.zeros(len(placements))
+        for p in range(placements.shape[1]):
+            inside = p < size
+            found[inside] += placements[inside, p] * discount[first[inside] + p]
+        return found
+    if given is None and getattr(ranker, "constraints", None) is not None:
+        orders = ranker._deployment(own).orders(np.asarray(ranker.predict(own)))
+        found = np.zeros(own.n_documents)
+        for start, order in zip(own.offsets[:-1].tolist(), orders, strict=True):
+            found[start + np.asarray(order)] = discount[start : start + len(order)]
+        return found[np.argsort(queries.rows)]
+    scores = as_numbers("ranker", ranker.predict(queries) if given is None else given)
+    if scores.shape != (queries.n_documents,) or not np.isfinite(scores).all():
+        raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got shape {scores.shape}.")
+    scores = scores[queries.rows]
+    rows, made = sorted_rows(query, scores), np.empty(scores.size)
+    made[rows] = mean_of_alike(discount, np.arange(rows.size), query, scores[rows])
+    return made[np.argsort(queries.rows)]

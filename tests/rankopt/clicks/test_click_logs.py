@@ -1,0 +1,145 @@
+"""Logs of clicks: counts of records in any order, and what simulated users click."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rankopt.clicks import Cascade, ClickLog, PositionBased, TrustBias, simulate_clicks
+from rankopt.data import Queries
+from rankopt.errors import DataError
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame({
+        "qid": ["a"] * 4 + ["b"] * 2 + ["a"] * 2, "docid": [1, 2, 2, 1, 1, 2, 1, 3],
+        "position": [1, 2, 1, 2, 1, 2, 1, 2], "click": [1, 0, 1, 1, 0, 0, 0, 1], "session": [0, 0, 1, 1, 0, 0, 2, 2],
+        "x": [0.1, 0.2, 0.2, 0.1, 0.5, 0.6, 0.1, 0.3],
+    })  # fmt: skip
+
+
+def counts(log):
+    return {
+        (log.queries.qid[row], log.queries.document_ids[row], position): (shown, clicked)
+        for row, position, shown, clicked in zip(
+            log.rows.tolist(), log.positions.tolist(), log.shown.tolist(), log.clicked.tolist(), strict=True
+        )
+    }
+
+
+def test_records_are_counted_in_any_order(frame, rng, tmp_path):
+    log = ClickLog.from_frame(frame, session="session")
+    assert counts(log) == {
+        ("a", 1, 1): (2, 1), ("a", 1, 2): (1, 1), ("a", 2, 1): (1, 1), ("a", 2, 2): (1, 0), ("a", 3, 2): (1, 1),
+        ("b", 1, 1): (1, 0), ("b", 2, 2): (1, 0),
+    }  # fmt: skip
+    assert dict(zip(log.queries.query_ids, log.sessions.tolist(), strict=True)) == {"a": 3, "b": 1}
+    assert log.queries.feature_names == ("x",)
+    assert str(log) == "ClickLog(4 sessions of 2 queries, 8 impressions, 4 clicks, positions 1 to 2)"
+    shuffled = frame.sample(frac=1, random_state=1)
+    for other in (
+        ClickLog.from_frame(shuffled, session="session"),
+        ClickLog.from_frame(shuffled, features=["x"]),  # sessions by position
+    ):
+        assert counts(other) == counts(log)
+        assert dict(zip(other.queries.query_ids, other.sessions.tolist(), strict=True)) == {"a": 3, "b": 1}
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    assert counts(ClickLog.read(tmp_path / "log.csv", session="session")) == counts(log)
+    known = Queries.from_arrays(np.arange(5.0)[:, None], qid=list("bbaaa"), documents=[1, 2, 3, 2, 1])
+    arrays = {name: frame[column] for name, column in (
+        ("query", "qid"), ("document", "docid"), ("position", "position"), ("click", "click")
+    )}  # fmt: skip
+    assert counts(ClickLog.from_arrays(known, **arrays)) == counts(log)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"position": 0}, "position is 0 in row 0; positions are 1, 2"),
+        ({"position": 1.5}, "position is 1.5 in row 0"),
+        ({"click": 2}, "click is 2 in row 0; it is 1 if the document was clicked, else 0"),
+        ({"x": 7.0}, "other features than row 0, which is the same document 1 of query 'a'"),
+        ({"session": 1}, "a position that its session has already"),
+        ({"position": 2, "docid": 3, "x": 0.3}, "a position that its session has already"),
+        ({"qid": None}, "no value in row 0"),
+    ],
+)
+def test_records_that_cannot_be(frame, changes, text):
+    for name, value in changes.items():
+        frame[name] = frame[name].astype(object if value is None else type(value) if name != "qid" else object)
+        frame.loc[0, name] = value
+    with pytest.raises(DataError, match=text):
+        ClickLog.from_frame(frame, session="session")
+
+
+def test_columns_that_are_missing(frame):
+    with pytest.raises(DataError, match="no column 'click'"):
+        ClickLog.from_frame(frame.drop(columns="click"))
+    with pytest.raises(DataError, match="no column of document ids"):
+        ClickLog.from_frame(frame.drop(columns="docid"))
+    with pytest.raises(DataError, match="'site' of the log has no numbers"):
+        ClickLog.from_frame(frame.assign(site="x"), session="session")
+    known = Queries.from_arrays([[1.0]], qid=["a"], documents=[1])
+    with pytest.raises(DataError, match="no document 9 of query 'a'"):
+        ClickLog.from_arrays(known, query=["a"], document=[9], position=[1], click=[0])
+
+
+def expected(model, r):
+    """(K,) probability of a click at each position, of all patterns of wanting and stopping."""
+    if isinstance(model, Cascade):
+        rates = np.zeros(r.size)
+        for wanted in product((0, 1), repeat=r.size):
+            for ends in product((0, 1), repeat=r.size):
+                p = np.prod(np.where(wanted, r, 1 - r)) * np.prod(np.where(ends, model.stop, 1 - model.stop))
+                for at in range(r.size):
+                    rates[at] += p * wanted[at]
+                    if wanted[at] and ends[at]:
+                        break
+        return rates
+    bias = model.position_bias(r.size)
+    return bias.propensities * r + bias.trust
+
+
+@pytest.mark.parametrize("model", [PositionBased(), TrustBias(), Cascade(), Cascade(0.4)], ids=repr)
+def test_simulated_users_click_as_their_model_says(model):
+    queries = Queries.from_arrays(np.zeros((4, 1)), [3, 0, 1, 2], qid=[0] * 4, documents=range(4))
+    log = simulate_clicks(queries, [4.0, 3.0, 2.0, 1.0], model, sessions=40_000, positions=3)
+    r = 0.1 + 0.9 * np.array([7, 0, 1]) / 7
+    assert_array_equal(log.rows[np.argsort(log.positions)], [0, 1, 2])
+    rates = (log.clicked / log.shown)[np.argsort(log.positions)]
+    wanted = expected(model, r)
+    assert (np.abs(rates - wanted) < 4.5 * np.sqrt(np.maximum(wanted * (1 - wanted), 0) / 40_000) + 1e-9).all()
+    assert_array_equal(log.placements, [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
+
+
+def test_lists_with_a_temperature_are_drawn_by_plackett_and_luce():
+    queries = Queries.from_arrays(np.zeros((3, 1)), [1, 0, 1], qid=[0] * 3, documents=range(3))
+    scores, temperature = np.array([0.5, 0.0, -0.3]), 0.7
+    log = simulate_clicks(queries, scores, sessions=40_000, positions=2, temperature=temperature)
+    u = np.exp(scores / temperature)
+    first = u / u.sum()
+    second = [sum(first[i] * u[j] / (u.sum() - u[i]) for i in range(3) if i != j) for j in range(3)]
+    shares = np.zeros((3, 2))
+    shares[log.rows, log.positions - 1] = log.shown / 40_000
+    assert_allclose(shares, np.column_stack([first, second]), atol=0.012)
+    assert_allclose(log.placements, np.column_stack([first, second]), atol=1e-12)
+
+
+def test_a_simulation_does_not_depend_on_the_order_of_rows(rng):
+    X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), rng.integers(0, 6, 60)
+    order = rng.permutation(60)
+    for documents in (None, np.arange(60)):
+        logs = []
+        for rows in (np.arange(60), order):
+            own = None if documents is None else documents[rows].tolist()
+            queries = Queries.from_arrays(X[rows], y[rows], qid=qid[rows], documents=own)
+            logs.append(simulate_clicks(queries, X[rows, 0], sessions=500, temperature=0.3))
+        tables = []
+        for log, rows in zip(logs, (np.arange(60), order), strict=True):
+            table = np.zeros((60, 10, 2), dtype=int)
+            table[rows[log.rows], log.positions - 1] = np.column_stack([log.shown, log.clicked])
+            tables.append(table)
+        assert_array_equal(*tables)

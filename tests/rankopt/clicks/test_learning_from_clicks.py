@@ -1,0 +1,141 @@
+"""Rankers that learn from clicks: by a measure that is linear in the gains, with the certificates of other fits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rankopt.clicks import PositionBias, TrustBias, click_probability, simulate_clicks
+from rankopt.data import concatenate, load_sample
+from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.losses import ScoreLoss
+from rankopt.rankers import (
+    BoostedRanker,
+    DirectRanker,
+    LargeMarginRanker,
+    LossRanker,
+    PairwiseRanker,
+    RegressionRanker,
+    SmoothRanker,
+    load_model,
+)
+
+BIAS = PositionBias.from_power(1.0)
+RANKERS = [
+    LargeMarginRanker(), LargeMarginRanker(bound="tie-aware"), SmoothRanker(), DirectRanker(),
+    BoostedRanker(n_estimators=20), RegressionRanker(), LossRanker("squared"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return load_sample("digits")
+
+
+@pytest.fixture(scope="module")
+def log(sample):
+    random, train = np.random.default_rng(0), sample.train
+    first = LargeMarginRanker().fit(train.select([0]))
+    return simulate_clicks(train, [first, random.normal(size=train.n_documents)], sessions=100_000)
+
+
+@pytest.fixture(scope="module")
+def trusting(sample):
+    """A log with clicks that trust explains, so that gains may be negative, and its bias."""
+    train, model = sample.train.select(np.arange(20)), TrustBias()
+    random = np.random.default_rng(2)
+    log = simulate_clicks(train, [random.normal(size=train.n_documents) for _ in range(5)], model, sessions=4000)
+    return log, model.position_bias(10)
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+def test_clicks_teach_more_than_the_ranker_that_they_are_from(ranker, sample, log):
+    random = RegressionRanker().fit(sample.train.select([0])).score(sample.test)
+    ranker.fit(log, propensities=BIAS)
+    assert ranker.measure == "nDCG@10"  # which `score` of graded queries is
+    assert ranker.score(sample.test) > random
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+def test_a_log_is_its_gains(ranker, log, tmp_path):
+    gains = log.gains(BIAS, "dr")
+    weight = log.sessions
+    one = ranker.fit(log, propensities=BIAS, estimator="dr").predict(log.queries)
+    two = ranker.fit(gains, query_weight=weight).predict(log.queries)
+    three = ranker.fit(
+        log.queries.features, qid=log.queries.qid, gains=gains.relevance, query_weight=weight
+    ).predict(log.queries.features, qid=log.queries.qid)  # fmt: skip
+    assert_array_equal(one, two)
+    assert_array_equal(one, three)
+    assert_allclose(ranker.score(gains), ranker.set_params(measure="DCG(gain='linear')@10").score(gains))
+    ranker.save(tmp_path / "m")
+    assert_array_equal(load_model(tmp_path / "m").predict(log.queries), one)
+
+
+@pytest.mark.parametrize("bound", ["convex", "tie-aware", "nonconvex"])
+def test_the_certificate_is_of_the_objective_of_the_gains(bound, trusting):
+    log, bias = trusting
+    gains = log.gains(bias, "dr")
+    assert gains.relevance.min() < 0
+    ranker = LargeMarginRanker("DCG@10", bound=bound, lam=1.0, w0="zeros", normalize=None).fit(
+        log, propensities=bias, estimator="dr"
+    )
+    loss = ScoreLoss("DCG(gain='linear')@10", bound=bound).bind(gains.relevance, qid=gains.qid)
+    values = loss.at(ranker.predict(log.queries)).value
+    risk = float(np.average(values, weights=log.sessions))
+    w = ranker.coef_
+    found = ranker.certificate_
+    assert_allclose(found.primal, 0.5 * w @ w + risk, rtol=1e-9)
+    assert found.bound <= found.primal
+    if bound == "convex":  # no other weights are better by more than the gap
+        random = np.random.default_rng(0)
+        for _ in range(20):
+            other = w + random.normal(size=w.size) * 10.0 ** random.uniform(-4, 0)
+            value = float(np.average(loss.at(log.queries.features @ other).value, weights=log.sessions))
+            assert 0.5 * other @ other + value >= found.bound - 1e-9
+
+
+def test_negative_gains_do_not_depend_on_the_order_of_rows(trusting, rng):
+    log, bias = trusting
+    gains = log.gains(bias)
+    assert gains.relevance.min() < 0
+    order = rng.permutation(gains.n_documents)
+    fits = [
+        LargeMarginRanker(bound="convex").fit(
+            gains.features[rows], qid=gains.qid[rows], gains=gains.relevance[rows]
+        )
+        for rows in (np.arange(order.size), order)
+    ]  # fmt: skip
+    assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+def test_full_information_is_the_limit(sample):
+    train = sample.train.select(np.arange(10))
+    random = np.random.default_rng(1)
+    log = simulate_clicks(train, [random.normal(size=train.n_documents) for _ in range(60)], sessions=600_000)
+    measure = "DCG(gain='linear')@10"
+    truth = train.with_gains(click_probability(train.relevance))
+    learned, known = LargeMarginRanker(measure).fit(log, propensities=BIAS), LargeMarginRanker(measure).fit(truth)
+    assert abs(learned.score(truth) - known.score(truth)) < 0.03 * known.score(truth)
+
+
+def test_what_is_refused(log, sample):
+    with pytest.raises(OptionError, match="clicks need propensities="):
+        LargeMarginRanker().fit(log)
+    with pytest.raises(MeasureError, match="nDCG@5 is not linear in the gains"):
+        LargeMarginRanker("nDCG@5").fit(log, propensities=BIAS)
+    with pytest.raises(OptionError, match="PairwiseRanker trains no function that is linear"):
+        PairwiseRanker().fit(log, propensities=BIAS)
+    with pytest.raises(OptionError, match="LossRanker trains no function that is linear"):
+        LossRanker("listnet").fit(log, propensities=BIAS)
+    with pytest.raises(DataError, match="alternatives"):
+        LargeMarginRanker().fit(sample.train.features, sample.train.relevance, gains=sample.train.relevance)
+    with pytest.raises(DataError, match="the gain is nan"):
+        sample.train.with_gains(np.full(sample.train.n_documents, np.nan))
+    with pytest.raises(DataError, match="differ in having grades, or gains"):
+        concatenate([sample.train.select([0]), sample.train.select([1]).with_gains(np.zeros(80))])
+
+
+def test_evaluation_queries_may_be_clicks(log, sample):
+    train, held = log.select(np.arange(30)), log.select(np.arange(30, 40))
+    ranker = LargeMarginRanker().fit(train, propensities=BIAS, eval_set=held)
+    assert_allclose(ranker.best_score_, ranker.score(held.gains(BIAS)))

@@ -1,0 +1,119 @@
+"""Propensities: recovered from documents that change position, with intervals, and unknown where nothing tells."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from rankopt.clicks import ClickLog, PositionBased, PositionBias, simulate_clicks
+from rankopt.data import Queries, load_sample
+from rankopt.errors import DataError, OptionError
+
+TRUE = np.array([1.0, 0.6, 0.45, 0.3])
+
+
+def made(shown, rates, e=TRUE, scale=10**6):
+    """The log of expected counts: shown (documents, positions) sessions, relevance `rates` of the documents."""
+    rows, positions = np.nonzero(shown)
+    counts = shown[rows, positions] * scale
+    clicked = np.rint(counts * e[positions] * rates[rows]).astype(int)
+    n = len(shown)
+    queries = Queries.from_arrays(np.eye(n), qid=np.arange(n), documents=range(n))
+    return ClickLog(queries, rows, positions + 1, counts, clicked, np.bincount(rows, counts, n).astype(int))
+
+
+def test_expected_counts_give_the_propensities(rng):
+    for _ in range(20):
+        shown = rng.integers(0, 4, size=(8, 4))
+        shown[np.arange(4), np.arange(4)] += 1
+        shown[np.arange(3), np.arange(1, 4)] += 1  # links all positions
+        shown[4:] += shown[4:].sum(axis=1, keepdims=True) == 0
+        found = PositionBias.from_swaps(made(shown, rng.uniform(0.1, 0.9, 8)), resamples=0)
+        assert_allclose(found.propensities, TRUE, rtol=1e-4)
+
+
+def test_the_estimate_solves_its_equations(rng):
+    queries = load_sample("digits").train
+    log = simulate_clicks(queries, [rng.normal(size=queries.n_documents) for _ in range(5)], sessions=5000)
+    e = PositionBias.from_swaps(log, resamples=0).propensities
+    clicks, shown = np.zeros((queries.n_documents, 10)), np.zeros((queries.n_documents, 10))
+    clicks[log.rows, log.positions - 1], shown[log.rows, log.positions - 1] = log.clicked, log.shown
+    share = np.divide(shown * e, (shown @ e)[:, None], out=np.zeros_like(shown), where=(shown @ e)[:, None] > 0)
+    assert_allclose(clicks.sum(axis=0), share.T @ clicks.sum(axis=1), rtol=1e-6)
+
+
+def test_positions_that_nothing_links_are_not_identified():
+    shown = np.array([[1, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 1]])
+    log = made(shown, np.array([0.5, 0.3, 0.4]))
+    found = PositionBias.from_swaps(log, resamples=20)
+    assert_allclose(found.propensities, [1.0, 0.6, np.nan, np.nan], rtol=1e-4)
+    assert np.isnan(found.low[2:]).all()
+    assert "not identified: position 3, 4" in str(found)
+    with pytest.raises(DataError, match="propensity of position 3 is not known"):
+        log.gains(found)
+
+
+def test_never_clicked_positions_have_propensity_zero_and_no_clicks_are_an_error():
+    shown = np.array([[1, 1], [1, 1]])
+    log = made(shown, np.array([0.5, 0.3]), e=np.array([1.0, 0.0]))
+    assert_allclose(PositionBias.from_swaps(log, resamples=5).propensities, [1.0, 0.0])
+    with pytest.raises(DataError, match="no clicks"):
+        PositionBias.from_swaps(made(shown, np.zeros(2)))
+
+
+def errors(estimate, sessions, seeds):
+    found = []
+    for seed in range(seeds):
+        queries = load_sample("digits").train
+        random = np.random.default_rng(seed)
+        rankers = [queries.features[:, 0] + random.normal(size=queries.n_documents) for _ in range(3)]
+        log = simulate_clicks(queries, rankers, sessions=sessions, positions=5, random_state=seed)
+        found.append(np.abs(estimate(log) - 1 / np.arange(1, 6)).mean())
+    return np.mean(found)
+
+
+def test_more_sessions_less_error():
+    few, many = (
+        errors(lambda log: PositionBias.from_swaps(log, resamples=0).propensities, n, 4) for n in (2000, 50_000)
+    )
+    assert many < few / 3
+    assert many < 0.02
+
+
+def test_expectation_maximization_recovers_them_where_its_model_is_right(rng):
+    X = rng.normal(size=(4000, 2))
+    r = 1 / (1 + np.exp(-(X @ [1.0, -0.5] - 1.0)))
+    queries = Queries.from_arrays(X, qid=np.repeat(np.arange(400), 10), documents=range(4000))
+    rows, positions = np.arange(4000), np.tile(np.arange(1, 11), 400)
+    e = PositionBased().position_bias(10).propensities
+    clicked = rng.binomial(200, e[positions - 1] * r)
+    log = ClickLog(queries, rows, positions, np.full(4000, 200), clicked, np.full(400, 200))
+    found = PositionBias.from_em(log, resamples=3)
+    assert_allclose(found.propensities, e, atol=0.04)
+    assert (found.low <= found.high).all()
+    swapped = PositionBias.from_swaps(log, resamples=0)  # one ranker: nothing is identified
+    assert np.isnan(swapped.propensities[1:]).all()
+
+
+def test_given_propensities_and_a_picture():
+    given = PositionBias([1.0, 0.5])
+    assert len(given) == 2
+    assert given.plot().get_xlabel() == "position"
+    assert_allclose(PositionBias.from_power(0.5, 4).propensities, np.arange(1, 5) ** -0.5)
+    for wrong in ([], [0.0, 1.0], [1.0, -0.1], [[1.0]], ["a"]):
+        with pytest.raises(OptionError):
+            PositionBias(wrong)
+    with pytest.raises(OptionError, match="low must be 2 numbers"):
+        PositionBias([1.0, 0.5], low=np.zeros(3))
+
+
+@pytest.mark.study
+def test_intervals_cover():
+    queries, hits = load_sample("digits").train, []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        rankers = [queries.features[:, 0] + random.normal(size=queries.n_documents) for _ in range(3)]
+        log = simulate_clicks(queries, rankers, sessions=5000, positions=5, random_state=seed)
+        found = PositionBias.from_swaps(log, resamples=100, random_state=seed)
+        true = 1 / np.arange(1, 6)
+        hits.append((found.low <= true) & (true <= found.high))
+    assert 0.88 <= np.mean(np.array(hits)[:, 1:]) <= 1.0

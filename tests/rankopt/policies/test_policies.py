@@ -1,0 +1,369 @@
+"""Policies: gradients and optima against enumeration of all rankings, limits kept, gaps never negative."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linprog
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
+from rankopt import Queries, RegressionRanker, load_model, load_sample
+from rankopt.errors import DataError, ExposureWarning, OptionError
+from rankopt.measures import parse
+from rankopt.policies import ExposureRanker, PlackettLuce, PlackettLuceRanker, evaluate_exposure
+
+LINEAR = "DCG(gain='linear')@3"
+PARITY = DemographicParity("side")
+
+
+def rankings(n):
+    return np.array(list(permutations(range(n))))
+
+
+def attention(n, k):
+    return 1.0 / np.log2(np.arange(2.0, min(n, k) + 2))
+
+
+def small_queries(seed, sizes=(4, 4)):
+    """Queries with both groups, grades in [.5, 3.5], and the grade as their only feature."""
+    rng, n = np.random.default_rng(seed), sum(sizes)
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    side = np.concatenate([rng.permutation(np.where(np.arange(size) < size // 2, "a", "b")) for size in sizes])
+    grade = rng.uniform(0.5, 3.5, n)
+    return Queries.from_arrays(grade[:, None], grade, qid=qid, attributes={"side": side})
+
+
+def parts(queries):
+    """Grades and labels of each query."""
+    for low, high in zip(queries.offsets[:-1], queries.offsets[1:], strict=True):
+        yield queries.relevance[low:high], queries.attributes["side"][low:high]
+
+
+def fair_ranker(limits=PARITY, **options):
+    """Serves the best policy for the grades themselves."""
+    scores = RegressionRanker(alpha=0.0, normalize=None).fit([[0.0], [1.0], [3.0]], [0, 1, 3])
+    return ExposureRanker(scores, limits, measure=LINEAR, **options)
+
+
+# Plackett-Luce.
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 1), (4, 2), (4, 4), (5, 3)])
+def test_the_gradient_is_unbiased_and_that_of_the_expectation(n, k):
+    rng = np.random.default_rng(n * k)
+    scores, reward, weights, orders = rng.normal(size=n), rng.normal(size=n), rng.random(k) + 0.1, rankings(n)
+
+    def expectation(scores):
+        return np.exp(PlackettLuce(scores).log_probability(orders)) @ (reward[orders[:, :k]] @ weights)
+
+    policy = PlackettLuce(scores)
+    estimated = np.exp(policy.log_probability(orders)) @ policy.gradient(orders, weights, reward)
+    h = 1e-5
+    differences = [(expectation(scores + h * one) - expectation(scores - h * one)) / (2 * h) for one in np.eye(n)]
+    assert_allclose(estimated, differences, atol=1e-8)
+
+
+def test_gradients_of_very_different_scores_are_finite():
+    policy, orders = PlackettLuce(np.array([0.0, 2000.0, -2000.0])), rankings(3)
+    assert np.isfinite(policy.gradient(orders, np.ones(3), np.array([1.0, 2.0, 3.0]))).all()
+
+
+def test_rankings_are_drawn_with_their_probabilities():
+    policy, orders, m = PlackettLuce(np.array([0.3, -1.0, 0.8, 0.0])), rankings(4), 20_000
+    p = np.exp(policy.log_probability(orders))
+    assert_allclose(p.sum(), 1.0)
+    found, count = np.unique(policy.sample(m, random_state=0), axis=0, return_counts=True)
+    assert_array_equal(found, orders)
+    assert (np.abs(count - m * p) <= 5.0 * np.sqrt(m * p * (1.0 - p))).all()
+
+
+def test_marginals_are_those_of_the_distribution():
+    queries = small_queries(0)
+    ranker = PlackettLuceRanker(LINEAR, max_iter=5, temperature=2.0, normalize=None).fit(queries)
+    size, orders = 10_000, rankings(4)
+    found = ranker.marginals(queries, size=size)
+    for query, low in zip(queries.query_ids, queries.offsets[:-1], strict=True):
+        p = np.exp(PlackettLuce(ranker.predict(queries)[low : low + 4] / 2.0).log_probability(orders))
+        exact = np.array([[p[orders[:, i] == j].sum() for j in range(4)] for i in range(3)])
+        assert (np.abs(found[query] - exact) <= 5.0 * np.sqrt(exact * (1.0 - exact) / size) + 1e-12).all()
+
+
+def test_without_limits_the_expected_measure_nears_the_best():
+    queries = small_queries(1, (5, 5, 5))
+    ranker = PlackettLuceRanker(LINEAR, lam=0.0).fit(queries)
+    best = parse(LINEAR).best(queries.relevance, queries.offsets).mean()
+    assert ranker.utility_[0] < ranker.utility_[-1] <= best
+    assert ranker.utility_[-1] > 0.97 * best
+
+
+def test_training_keeps_limits_that_no_training_breaks():
+    train = load_sample("les-miserables").train
+    limits = DemographicParity("community", difference_bound=0.03)
+    free, fair = (
+        PlackettLuceRanker(exposure=exposure, amortized=True, max_iter=150, tol=9.0).fit(train)
+        for exposure in (None, limits)
+    )
+    found = [evaluate_exposure(one, train, limits, amortized=True, tolerance=0.1) for one in (free, fair)]
+    assert found[0].excess[0] > 1.0 > 0.1 >= found[1].excess[0]
+    assert found[1].mean_gap >= 0.0
+    assert np.isnan(found[0].mean_gap)
+
+
+def test_a_policy_does_not_depend_on_the_order_of_rows():
+    queries, rng = small_queries(3, (4, 6, 5)), np.random.default_rng(0)
+    X, y, qid, side = queries.features, queries.relevance, queries.qid, queries.attributes["side"]
+    X = np.column_stack([X, rng.normal(size=len(X))])
+    order = rng.permutation(len(X))
+    kinds = [PlackettLuceRanker(exposure=PARITY, max_iter=20, tol=1.0) for _ in range(2)]
+    kinds[0].fit(X, y, qid=qid, attributes={"side": side})
+    kinds[1].fit(X[order], y[order], qid=qid[order], attributes={"side": side[order]})
+    assert_array_equal(kinds[0].coef_, kinds[1].coef_)
+    first = kinds[0].sample(X, qid, size=7, random_state=1)
+    second = kinds[0].sample(X[order], qid[order], size=7, random_state=1)
+    served = [fair_ranker(), fair_ranker()]
+    one = served[0].rank(X[:, :1], qid, attributes={"side": side})
+    other = served[1].rank(X[order][:, :1], qid[order], attributes={"side": side[order]})
+    for query in first:
+        assert_array_equal(first[query], order[second[query]])
+        assert_array_equal(one[query], order[other[query]])
+    P, permuted = (kinds[0].marginals(X[rows], qid[rows]) for rows in (slice(None), order))
+    for query in P:
+        rows = np.flatnonzero(qid == query)
+        assert_array_equal(P[query][:, np.searchsorted(rows, order[qid[order] == query])], permuted[query])
+
+
+def test_save_and_load(tmp_path):
+    queries = small_queries(4)
+    limits = DisparateTreatment("side", "gain", ratio_bound=0.8)
+    ranker = PlackettLuceRanker(LINEAR, exposure=limits, max_iter=10, tol=1.0).fit(queries)
+    ranker.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.exposure.groups, loaded.exposure.merit, loaded.exposure.ratio_bound) == ("side", "gain", 0.8)
+    for query, orders in ranker.sample(queries, size=5, random_state=2).items():
+        assert_array_equal(loaded.sample(queries, size=5, random_state=2)[query], orders)
+    assert_array_equal(loaded.excess_, ranker.excess_)
+
+
+def test_a_policy_is_the_last_step_of_a_pipeline():
+    queries = small_queries(5)
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), PlackettLuceRanker(exposure=PARITY, max_iter=10, tol=1.0))
+        pipeline.fit(
+            queries.features, queries.relevance, qid=queries.qid,
+            attributes=np.array([(side,) for side in queries.attributes["side"]], dtype=[("side", "U1")]),
+        )  # fmt: skip
+        assert pipeline.predict(queries.features, qid=queries.qid).shape == (8,)
+
+
+def test_fit_says_when_limits_are_broken():
+    with pytest.warns(ConvergenceWarning, match="limit of exposure is exceeded by"):
+        PlackettLuceRanker(exposure=PARITY, max_iter=3, tol=0.0).fit(small_queries(6))
+
+
+# The best policy.
+
+EQUAL, RATIO = [[1.0, -1.0], [-1.0, 1.0]], [[0.8, -1.0], [-1.0, 0.8]]
+
+STATED = {
+    "parity": (PARITY, lambda e, y, a: (e[a].mean(), e[~a].mean()), EQUAL, 0.0),
+    "difference": (
+        DemographicParity("side", difference_bound=0.2), lambda e, y, a: (e[a].mean(), e[~a].mean()), EQUAL, 0.2
+    ),
+    "ratio": (DemographicParity("side", ratio_bound=0.8), lambda e, y, a: (e[a].mean(), e[~a].mean()), RATIO, 0.0),
+    "protected": (
+        DemographicParity("side", protected="a"), lambda e, y, a: (e[a].mean(), e[~a].mean()), EQUAL[1:], 0.0
+    ),
+    "treatment": (
+        DisparateTreatment("side", "gain", difference_bound=0.4),
+        lambda e, y, a: (e[a].mean() / y[a].mean(), e[~a].mean() / y[~a].mean()), EQUAL, 0.4,
+    ),
+    "impact": (
+        DisparateImpact("side", "gain"),
+        lambda e, y, a: ((y * e)[a].mean() / y[a].mean(), (y * e)[~a].mean() / y[~a].mean()), EQUAL, 0.0,
+    ),
+}  # fmt: skip
+"""Limits; the values v of a and b that they compare, of exposures e, merits y, members a; A and b of A v <= b."""
+
+
+def compared_values(name, y, side):
+    """(2, n!) the two values of each ranking, and (n!,) its utility."""
+    weights, orders = attention(y.size, 3), rankings(y.size)
+    exposure = np.zeros((len(orders), y.size))
+    np.put_along_axis(exposure, orders[:, :3], np.broadcast_to(weights, (len(orders), weights.size)), axis=1)
+    return np.array([STATED[name][1](e, y, side == "a") for e in exposure]).T, exposure @ y
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", STATED)
+def test_the_optimum_is_that_of_the_best_distribution_over_all_rankings(name, seed):
+    queries = small_queries(seed, (4, 3))
+    found = evaluate_exposure(fair_ranker(STATED[name][0]), queries, STATED[name][0], measure=LINEAR, tolerance=1e-9)
+    for q, (y, side) in enumerate(parts(queries)):
+        values, utility = compared_values(name, y, side)
+        A = np.array(STATED[name][2]) @ values
+        best = linprog(-utility, A, np.full(len(A), STATED[name][3]), np.ones((1, len(utility))), [1.0])
+        assert_allclose(found.optimum[q], -best.fun, atol=1e-7)
+    assert_allclose(found.gap, 0.0, atol=1e-6)
+    assert (found.excess <= 1e-9).all()
+
+
+def test_amortized_limits_cost_less_than_those_of_each_query():
+    queries = small_queries(7, (4, 4))
+    found = [evaluate_exposure(fair_ranker(), queries, PARITY, measure=LINEAR, amortized=how) for how in (False, True)]
+    tables = [compared_values("parity", y, side) for y, side in parts(queries)]
+    apart = np.concatenate([values[0] - values[1] for values, _ in tables])
+    each = np.kron(np.eye(2), np.ones((1, tables[0][1].size)))
+    best = linprog(-np.concatenate([utility for _, utility in tables]), None, None, [*each, apart], [1.0, 1.0, 0.0])
+    assert_allclose(found[1].bound, -best.fun / 2, atol=1e-5)
+    assert found[1].bound > found[0].bound + 0.001
+    assert_allclose(found[1].mean_gap, found[1].bound - found[0].utility.mean())
+
+
+def test_limits_of_group_exposure():
+    queries = small_queries(8)
+    limits = ExposureBounds("side", lower={"a": 0.55}, upper=0.6)
+    found = evaluate_exposure(fair_ranker(limits), queries, limits, measure=LINEAR)
+    assert (found.exposure["a"] >= 0.55 - 1e-9).all()
+    assert (found.exposure["b"] <= 0.6 + 1e-9).all()
+    assert_allclose(found.mean_gap, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("amortized", [False, True])
+def test_no_policy_that_keeps_the_limits_has_a_negative_gap(amortized):
+    """Mixtures of random rankings, some of which keep the limits."""
+    queries, rng, limits = (
+        small_queries(9, (4, 4, 5)),
+        np.random.default_rng(0),
+        DemographicParity("side", difference_bound=0.1),
+    )
+    kept = 0
+    for _ in range(40):
+        policy = {}
+        for q, size in enumerate(np.diff(queries.offsets)):
+            orders, p = rng.permuted(np.tile(np.arange(size), (6, 1)), axis=1), rng.dirichlet(np.ones(6))
+            policy[q] = np.array([np.bincount(orders[:, i], p, size) for i in range(3)])
+        found = evaluate_exposure(policy, queries, limits, measure=LINEAR, amortized=amortized)
+        assert (found.excess >= 0.0).all()
+        if amortized:
+            assert np.isnan(found.mean_gap) == (found.excess[0] > found.tolerance)
+        assert not found.mean_gap < 0.0
+        assert not (found.gap < 0.0).any() or amortized
+        kept += int(found.kept.sum())
+    assert 0 < kept < 40 * 3
+
+
+def test_a_certain_ranking_breaks_parity_and_has_no_gap():
+    queries = small_queries(10)
+    found = evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)
+    assert_allclose(found.utility, parse(LINEAR).best(queries.relevance, queries.offsets))
+    assert (found.excess > 0.01).all()
+    assert_allclose(found.excess, found.disparity)  # of equality, the largest difference
+    assert np.isnan(found.gap).all()
+    assert "gap" not in str(found)
+    assert "kept on 0 of 2 queries" in str(found)
+
+
+def test_rows_of_equal_content_are_exchanged_at_random():
+    """All six documents are alike but for their grades, which come in order."""
+    grades = np.arange(6.0)[::-1]
+    queries = Queries.from_arrays(np.ones((6, 1)), grades, group=[6], attributes={"side": list("aaabbb")})
+    for policy in (fair_ranker(), fair_ranker().ranker):
+        found = evaluate_exposure(policy, queries, PARITY, measure=LINEAR)
+        assert_allclose(found.utility, grades.mean() * attention(6, 3).sum())
+        assert_allclose(found.disparity, 0.0, atol=1e-12)
+
+
+def test_rankings_are_drawn_with_the_served_marginals():
+    queries = small_queries(11, (4,))
+    (P,), m = fair_ranker().marginals(queries).values(), 300
+    ranker = fair_ranker()
+    drawn = np.array([ranker.rank(queries) for _ in range(m)])
+    share = np.array([np.bincount(drawn[:, i], minlength=4) / m for i in range(3)])
+    assert (np.abs(share - P) <= 5.0 * np.sqrt(P * (1.0 - P) / m) + 1e-9).all()
+    assert_array_equal(drawn[:5], [one.rank(queries) for one in [fair_ranker()] for _ in range(5)])
+
+
+def test_a_stream_keeps_amortized_limits_and_gains_on_limits_of_each_query():
+    limits, rng = DemographicParity("side", difference_bound=0.2), np.random.default_rng(3)
+    stream, each = fair_ranker(limits, amortized=True), fair_ranker(limits)
+    utility = np.zeros(2)
+    for _ in range(30):
+        query = small_queries(int(rng.integers(1 << 30)), (5,))
+        for i, served in enumerate((stream, each)):
+            (P,) = served.marginals(query).values()
+            utility[i] += attention(5, 3) @ P @ query.relevance
+        assert max(stream.accumulated_.values()) <= 1e-7
+    assert stream.n_served_ == 30
+    assert utility[0] > utility[1]
+    before = dict(stream.accumulated_)
+    evaluate_exposure(stream, small_queries(0), limits, measure=LINEAR, amortized=True)
+    assert stream.accumulated_ == before
+    assert stream.reset().accumulated_ == {}
+
+
+def test_limits_that_no_policy_keeps_are_broken_least():
+    """Document 0 of three gets at most exposure 1, so a mean of 1.2 is broken by .2 at least. The mean exposure is
+    (1 + .6309 + .5) / 3."""
+    queries = Queries.from_arrays([[3.0], [2.0], [1.0]], [3, 2, 1], group=[3], attributes={"side": list("abb")})
+    limits = ExposureBounds("side", lower={"a": 1.2})
+    ranker = fair_ranker(limits)
+    with pytest.warns(ExposureWarning, match=r"limits of 1 queries; the least excess is 0\.282"):
+        (P,) = ranker.marginals(queries).values()
+    assert_allclose(P[0], [1.0, 0.0, 0.0], atol=1e-6)
+    found = evaluate_exposure({0: P}, queries, limits, measure=LINEAR)
+    assert_allclose([found.least_excess[0], found.excess[0]], 0.6 / attention(3, 3).sum(), atol=1e-6)
+    assert np.isnan(found.optimum[0])
+    assert np.isnan(found.bound)
+
+
+def test_a_query_without_two_groups_of_merit_has_no_limits():
+    queries = Queries.from_arrays(
+        [[3.0], [2.0], [1.0], [0.0]], [3, 2, 1, 0], group=[2, 2], attributes={"side": ["a", "a", "a", "b"]}
+    )
+    found = evaluate_exposure(fair_ranker().ranker, queries, DisparateTreatment("side", "gain"), measure=LINEAR)
+    assert_allclose(found.gap, 0.0, atol=1e-7)
+    assert_allclose(found.excess, 0.0)
+
+
+def test_the_table_and_the_picture():
+    queries = small_queries(12)
+    found = evaluate_exposure(fair_ranker(), queries, PARITY, measure=LINEAR)
+    table = found.to_frame()
+    assert list(table.columns[:5]) == ["utility", "optimum", "gap", "disparity", "excess"]
+    assert_allclose(table["exposure a"], table["exposure b"], atol=1e-7)
+    axes = found.plot({"certain": evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)})
+    assert axes.get_ylabel().startswith("expected DCG")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["policy", "certain", "proven bound"]
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "call"),
+    [
+        (OptionError, "must be names of", lambda q: PlackettLuceRanker(exposure=DemographicParity(["a"])).fit(q)),
+        (OptionError, "exposure must be a DemographicParity", lambda q: ExposureRanker(None, 3).rank(q)),
+        (OptionError, "inner product", lambda q: PlackettLuceRanker("ERR").fit(q)),
+        (OptionError, "inner product", lambda q: PlackettLuceRanker("AUC").fit(q)),
+        (OptionError, "temperature must be", lambda q: PlackettLuceRanker(temperature=0).fit(q)),
+        (OptionError, "eval_set is not used", lambda q: PlackettLuceRanker().fit(q, eval_set=q)),
+        (ValueError, "ratio_bound", lambda q: evaluate_exposure({}, q, DemographicParity("side", ratio_bound=2.0))),
+        (DataError, "attribute 'sex'", lambda q: PlackettLuceRanker(exposure=DemographicParity("sex")).fit(q)),
+        (DataError, "attribute 'sex'", lambda q: fair_ranker(DemographicParity("sex")).rank(q)),
+        (DataError, "no marginals of query 0", lambda q: evaluate_exposure({}, q, PARITY)),
+        (DataError, r"the shape \(4, 4\)", lambda q: evaluate_exposure({0: np.eye(3), 1: np.eye(3)}, q, PARITY)),
+    ],
+)  # fmt: skip
+def test_errors_name_the_cure(error, match, call):
+    with pytest.raises(error, match=match):
+        call(small_queries(13))
+
+
+@pytest.mark.every(5)
+@parametrize_with_checks([PlackettLuceRanker(max_iter=5, samples=4)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
