@@ -405,7 +405,7 @@ class MatchingRanker(OptimizedRanker):
             return found
         attributes = {name: queries.attributes[name][order] for name in self._content(queries, constraints)}
         ordered = replace(as_arranged(queries), attributes=attributes)
-        found[order] = np.rint(self._argmax(ordered, np.zeros(scores.shape), constraints).top_scoring(scores[order]))
+        found[order] = np.rint(self._argmax(ordered, scores[order], constraints).mean_of_best())  # worth is the score
         return found
 
     def _admissible(self, constraints: Any = None) -> Admissible | None:
