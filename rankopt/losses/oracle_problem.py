@@ -265,12 +265,12 @@ class ProblemOracle:
         if self._knapsack and not relaxed:
             return best_knapsacks(*self._knapsack, profit)
         decision, value, bound = nothing_known(profit)
-        if alone and isinstance(first, Assignment) and self.solver == "auto":
-            decision, value, bound = best_assignments(first, profit)
         for i, program in enumerate(self.problems if self.solver in ("auto", "highs") else ()):
+            part, n = slice(None) if len(self.problems) == 1 else slice(i, i + 1), variables_of(program)
             if isinstance(program, LinearProgram) and (relaxed or program.integer is None):
-                part, n = slice(None) if len(self.problems) == 1 else slice(i, i + 1), variables_of(program)
                 decision[part, :n], value[part], bound[part] = linear_decisions(program, profit[part, :n])
+            elif isinstance(program, Assignment) and self.solver == "auto":
+                decision[part, :n], value[part], bound[part] = best_assignments(program, profit[part, :n])
         warm: Solution | None = None
         for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
             stated = self.problems[i % len(self.problems)]

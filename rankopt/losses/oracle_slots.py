@@ -12,10 +12,11 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations import LinearProgram, RankingSet, constrained_ranking, matching, solve
+from formulations import Assignment, LinearProgram, RankingSet, constrained_ranking, matching, solve
 from formulations.arrays import Bools, Floats, Ints
+from formulations.problems.problem import Problem
 from formulations.solvers.solver import Solver
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.oracle_problem import ProblemOracle
 from rankopt.measures.tied_ranking import query_of_row
@@ -154,20 +155,25 @@ def pair_argmax(
     """The argmax of matchings of two sides, a row a pair, with features φ(i, j) of its own [ORM, section 7.3].
 
     benefit: (P,) by pair; pairs that have no row are not matched. sides: the two members of each pair. degrees: the
-    largest number of pairs of a member of each side. The program is totally unimodular (a bipartite incidence matrix).
+    largest number of pairs of a member of each side. Programs are totally unimodular (bipartite incidence matrices).
     """
-    problems = []
+    problems, cells = list[Problem](), list[Ints]()
     for low, high in pairwise(offsets.tolist()):
-        ends, limits = list[Ints](), list[Floats]()
-        for side, degree in zip(sides, degrees, strict=True):
-            number = {member: i for i, member in enumerate(dict.fromkeys(side[low:high]))}
-            ends.append(np.array([number[member] for member in side[low:high]]) + sum(map(len, limits)))
-            limits.append(np.full(len(number), float(degree)))
-        upper, n = np.concatenate(limits), high - low
-        matrix = csr_array((np.ones(2 * n), (np.concatenate(ends), np.tile(np.arange(n), 2))), shape=(upper.size, n))
-        problems.append(
-            LinearProgram(np.zeros(n), matrix, np.full(upper.size, -np.inf), upper, np.zeros(n), np.ones(n))
-        )
-    return ProblemOracle.from_cells(
-        problems, benefit, np.arange(offsets[-1]) - offsets[query_of_row(offsets)], offsets, solver
-    )
+        own, n = [side[low:high] for side in sides], high - low
+        numbers = [{member: i for i, member in enumerate(dict.fromkeys(members))} for members in own]
+        left, right = (np.array([number[one] for one in members]) for number, members in zip(numbers, own, strict=True))
+        counts = [len(number) for number in numbers]
+        if np.unique(left * counts[1] + right).size < n:
+            raise DataError("a query has two rows of one pair; pass one row for each pair")
+        if tuple(degrees) == (1, 1):  # an assignment: members of the left side, to the right side or to no one
+            allowed = np.hstack([np.zeros(counts, dtype=bool), np.eye(counts[0], dtype=bool)])
+            allowed[left, right] = True
+            problems.append(Assignment(np.zeros(allowed.shape), allowed))
+            cells.append(left * allowed.shape[1] + right)
+            continue
+        upper, row = np.repeat(np.array(degrees, dtype=np.float64), counts), np.concatenate([left, counts[0] + right])
+        matrix = csr_array((np.ones(2 * n), (row, np.tile(np.arange(n), 2))), shape=(upper.size, n))
+        lower = np.full(upper.size, -np.inf)
+        problems.append(LinearProgram(np.zeros(n), matrix, lower, upper, np.zeros(n), np.ones(n)))
+        cells.append(np.arange(n))
+    return ProblemOracle.from_cells(problems, benefit, np.concatenate(cells), offsets, solver)

@@ -284,7 +284,8 @@ class MatchingRanker(OptimizedRanker):
         admissible = self._admissible(constraints)
         if self.pairs is not None:
             sides = [queries.attributes[name].tolist() for name in self.pairs]
-            solver = matching_solver(self.argmax_solver, LinearProgram)
+            form: type[Problem] = Assignment if tuple(self.degrees) == (1, 1) else LinearProgram
+            solver = matching_solver(self.argmax_solver, form)
             return pair_argmax(worth, queries.offsets, sides, self.degrees, solver)
         if admissible is None:
             return SlotArgmax(worth, queries.offsets, matching_solver(self.argmax_solver))
@@ -404,7 +405,7 @@ class MatchingRanker(OptimizedRanker):
             return found
         attributes = {name: queries.attributes[name][order] for name in self._content(queries, constraints)}
         ordered = replace(as_arranged(queries), attributes=attributes)
-        found[order] = np.rint(self._argmax(ordered, np.zeros(scores.shape), constraints).top_scoring(scores[order]))
+        found[order] = np.rint(self._argmax(ordered, scores[order], constraints).mean_of_best())  # worth is the score
         return found
 
     def _admissible(self, constraints: Any = None) -> Admissible | None:

@@ -378,6 +378,10 @@ def test_what_pairs_and_constraints_do_not_take_is_refused(pairs, made):
     ranker = MatchingRanker(pairs=("left", "right"), lam=1.0)
     with pytest.raises(DataError, match="pairs need the attribute 'left'"):
         ranker.fit(features, worth, qid=options["qid"])
+    with pytest.raises(DataError, match="two rows of one pair"):
+        ranker.fit(
+            features, worth, qid=options["qid"], attributes={"left": 0 * options["qid"], "right": options["qid"]}
+        )
     with pytest.raises(DataError, match="none is worth anything"):
         ranker.fit(features, 0.0 * worth, **options)
     features, slot, qid = made
