@@ -58,10 +58,8 @@ class RescaledSlack:
         measure = parse(self.measure)
         if not isinstance(measure, PositionalMeasure):
             raise OptionError(f"measure {measure} has no regret of position weights and gains; train nDCG@k, P@k, ...")
-        gain, position_weights = (
-            measure.gain(self.relevance, self.offsets),
-            parse_position_weights(self.position_weights),
-        )
+        gain = measure.gain(self.relevance, self.offsets)
+        position_weights = parse_position_weights(self.position_weights)
         return slack_rescaled_ranking(
             np.zeros(gain.size),
             gain,
