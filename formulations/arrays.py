@@ -138,9 +138,7 @@ def integers(name: str, values: ArrayLike) -> Ints:
         wrong = array > np.iinfo(np.int64).max
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise InvalidProblemError(
-            f"{name}[{index}] must be an integer of 64 bits; got {array[index]}. Round or scale it."
-        )
+        raise InvalidProblemError(f"{name}[{index}] must be a 64-bit integer; got {array[index]}. Round or scale it.")
     return frozen(array.astype(np.int64))
 
 
@@ -178,9 +176,7 @@ def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
     """Offsets of consecutive nonempty parts of `total` rows: part q is rows values[q] : values[q + 1]."""
     offsets = integers(name, values)
     if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (offsets[1:] <= offsets[:-1]).any():
-        raise InvalidProblemError(
-            f"{name} must increase strictly from 0 to the number of rows ({total}); got {offsets}."
-        )
+        raise InvalidProblemError(f"{name} must increase strictly from 0 to the row count ({total}); got {offsets}.")
     return offsets
 
 

@@ -89,7 +89,7 @@ def check_options(estimator: Any) -> None:
     engine = getattr(estimator, "engine", None)
     if isinstance(engine, str) and engine == "serial" and estimator.n_jobs not in (None, 1):
         raise OptionError(
-            f"n_jobs must be None or 1 with engine='serial'; got {estimator.n_jobs}. Pass engine='threads'."
+            f"n_jobs must be None or 1 with engine='serial'; got {estimator.n_jobs}. Use engine='threads'."
         )
 
 

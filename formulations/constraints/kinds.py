@@ -296,9 +296,7 @@ def min_distance(
     reach = min(width, k)
     starts = range(k - reach + 1)
     limited = [(label, part) for label, part in groups.items() if part.size > 1 and reach > 1]
-    cells: list[tuple[Ints, Ints]] = [
-        (np.arange(start, start + reach), part) for _, part in limited for start in starts
-    ]
+    cells: list[tuple[Ints, Ints]] = [(np.arange(at, at + reach), part) for _, part in limited for at in starts]
     labels = tuple(start if by is None else (label, start) for label, _ in limited for start in starts)
     low, high = np.full(len(cells), -np.inf), np.ones(len(cells))
     text = f"at most one of them in any {reach} positions"

@@ -127,9 +127,7 @@ class SetRows(Memoized, CompactReprMixin):
         k, n = self.shape
         cell = self.index[np.arange(k) * n + order]
         starts, ends = self.weights.indptr[cell], self.weights.indptr[cell + 1]
-        entries = np.concatenate(
-            [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-        )
+        entries = np.concatenate([np.arange(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
         reached = np.bincount(self.weights.indices[entries], self.weights.data[entries], self.lower.size - k)
         off = np.maximum(self.lower[k:] - reached, reached - self.upper[k:])
         return np.where(off > self.rounding, off, 0.0)

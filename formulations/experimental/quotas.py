@@ -262,9 +262,7 @@ class _Lattice:
         self.sizes = [chain.size for chain in self.members]
         self.strides = np.concatenate([[1], np.cumprod([size + 1 for size in self.sizes])]).astype(object)
         if int(self.strides[-1]) * (k + 1) >= 2**62:
-            raise UnsupportedProblemError(
-                "the counts of so many chains overflow an integer; use integrality_gap of the set"
-            )
+            raise UnsupportedProblemError("the counts of so many chains overflow; use integrality_gap of the set")
 
     def curve(self, prefix: int) -> Floats:
         code, value = np.zeros(1, dtype=np.int64), np.zeros(1)

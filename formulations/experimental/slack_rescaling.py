@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nextafter
 from time import perf_counter
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -227,11 +227,35 @@ class RescaledBatch(CompactReprMixin):
         return RescaledBatch(RankTwoBatch(scores, gain, discount, position_weights, offsets), self.reference[rows])
 
 
+@overload
 def slack_rescaled_ranking(
-    scores: ArrayLike, gain: ArrayLike, *, discount: ArrayLike | Weights, position_weights: ArrayLike | Weights,
-    reference: ArrayLike | None = None, offsets: ArrayLike | Ints | None = None,
-) -> Any:  # fmt: skip
-    """A `SlackRescaledRanking` of one query, or a `RescaledBatch` of many if `offsets` is given.
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
+    reference: ArrayLike | None = None,
+) -> SlackRescaledRanking: ...
+@overload
+def slack_rescaled_ranking(
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
+    reference: ArrayLike | None = None,
+    offsets: ArrayLike | Ints,
+) -> RescaledBatch: ...
+def slack_rescaled_ranking(
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
+    reference: ArrayLike | None = None,
+    offsets: ArrayLike | Ints | None = None,
+) -> SlackRescaledRanking | RescaledBatch:
+    """The problem of one query, or of many if `offsets` is given.
 
     Args:
         scores, gain, discount, position_weights, offsets: as in `ranking`.
@@ -310,11 +334,18 @@ class RescaledSolution(CompactReprMixin):
         return solution.with_metadata(solver=self.solver, message=message, seconds=self.seconds)
 
 
+@overload
+def solve_slack_rescaled(
+    problem: SlackRescaledRanking, solver: Solver | str = "exact", *, outward: bool = True
+) -> Solution: ...
+@overload
+def solve_slack_rescaled(
+    problem: RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
+) -> RescaledSolution: ...
 def solve_slack_rescaled(
     problem: SlackRescaledRanking | RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
-) -> Any:
-    """The best vertex of the hull of loss and margin, and a proven bound: a `Solution`, or a `RescaledSolution` of a
-    batch.
+) -> Solution | RescaledSolution:
+    """The best vertex of the hull of loss and margin, and a proven bound, of one query or of a batch.
 
     solver: any solver of `ranking`. outward: round its bounds outward, as in `solve_batch`.
     """

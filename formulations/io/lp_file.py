@@ -101,9 +101,7 @@ def _section(line: str) -> tuple[str, str]:
 
 def _tokens(text: str, location: str, line: int) -> list[Token]:
     if "->" in text:
-        raise InvalidProblemError(
-            f"{location} has an indicator constraint, which is not supported; restate it with rows"
-        )
+        raise InvalidProblemError(f"{location} has an indicator constraint, which is unsupported; restate it by rows")
     if text.lower().startswith("multi-objectives"):
         raise InvalidProblemError(f"{location} begins several objectives, which are not supported; write one")
     found: list[Token] = []
@@ -208,9 +206,7 @@ class _Lp:
         low, high = self.found.lower.get(column, 0.0), self.found.upper.get(column, 1.0)
         if not 0 <= low <= high <= 1:
             self.at -= 1
-            raise self._wrong(
-                f"is binary, and has the bounds {low:g} and {high:g}", "make it general, or remove the bounds"
-            )
+            raise self._wrong(f"is binary, and has the bounds {low:g} and {high:g}", "make it general, or remove them")
         self.found.lower[column], self.found.upper[column] = low, high
 
     def _begin(self, section: str) -> None:

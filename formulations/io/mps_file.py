@@ -314,9 +314,7 @@ class _Mps:
     def program(self) -> Program:
         """The program, after all lines are read: sections may be in any order."""
         if self.objective_name != "" and self.objective != self.objective_name:
-            raise InvalidProblemError(
-                f"{self.name}: OBJNAME is {self.objective_name[:40]!r}, which is no row of kind N"
-            )
+            raise InvalidProblemError(f"{self.name}: OBJNAME is {self.objective_name[:40]!r}, no row of kind N")
         for section, vectors in self.vectors.items():
             if vectors[1:]:
                 warn(f"{self.name}: {section} has the vectors {shown(vectors)}; only {vectors[0][:40]!r} is read")

@@ -294,9 +294,7 @@ class _Reader:
             kind, first = kinds[0], parameters(kinds[0])[0]
             arguments = {key: value for key, value in table.items() if key != kind}
             if first in arguments:
-                raise InvalidProblemError(
-                    f"{location}: {kind} = ... is its {first}; got a key {first!r} too. Remove one."
-                )
+                raise InvalidProblemError(f"{location}: {kind} = ... is its {first}; got a key {first!r}. Remove one.")
             arguments[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
@@ -326,9 +324,7 @@ class _Reader:
             return k * n // 8
         if kind in ("precedes", "precedence_chain"):
             sizes = (len(part) if isinstance(part, list | np.ndarray) else 1 for part in args)
-            return k * n // 8 + k * k * sum(sizes) // (
-                2 if kind == "precedes" else 1
-            )  # of a chain most are in two pairs
+            return k * n // 8 + k * k * sum(sizes) // (2 if kind == "precedes" else 1)  # most of a chain are in two
         if kind == "implies":
             return k * n * n
         if kind == "min_distance" or "share" in arguments:

@@ -46,9 +46,7 @@ def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
     """
     k, n = P.shape
     if k == 0 or k > n:
-        raise InvalidProblemError(
-            f"P must have shape (positions, documents) with positions <= documents; got {P.shape}."
-        )
+        raise InvalidProblemError(f"P must have shape (positions, documents), positions <= documents; got {P.shape}.")
     violation = _check_marginals(P, tolerance)
     near = np.where(np.clip(violation, *NOISE) < P, P, 0.0)
     near /= np.maximum(near.sum(axis=0), 1.0)

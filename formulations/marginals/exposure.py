@@ -82,9 +82,7 @@ class DocumentGroups(CompactReprMixin):
     def index(self, label: Hashable) -> int:
         """Which group has this label."""
         if label not in self.labels:
-            raise InvalidProblemError(
-                f"no document is in group {label!r}; groups are {', '.join(map(repr, self.labels))}"
-            )
+            raise InvalidProblemError(f"no document is in group {label!r}; known: {', '.join(map(repr, self.labels))}")
         return self.labels.index(label)
 
     def limits(self, name: str, given: float | Mapping[Any, float], default: float) -> Floats:
@@ -189,9 +187,7 @@ class _Parity(CompactReprMixin):
         """
         groups = DocumentGroups.from_labels(labels, merit.size)
         if len(groups.labels) < 2:
-            raise InvalidProblemError(
-                f"{self.label} compares groups, but all documents are in {groups.labels}; give two"
-            )
+            raise InvalidProblemError(f"{self.label} compares groups; all documents are in {groups.labels}; add one")
         difference, ratio = self._bounds()
         deserved, share = groups.mean(merit), groups.exposure(attention, weight)
         favored = np.ones(deserved.size, dtype=bool)
@@ -216,9 +212,7 @@ class _Parity(CompactReprMixin):
     def _bounds(self) -> tuple[float, float]:
         """Difference and ratio, each without effect if absent."""
         if self.difference_bound is not None and self.ratio_bound is not None:
-            raise InvalidProblemError(
-                f"{self.label} takes difference_bound or ratio_bound, not both; give two constraints"
-            )
+            raise InvalidProblemError(f"{self.label} takes difference_bound or ratio_bound, not both; give two")
         difference = 0.0 if self.difference_bound is None else float(self.difference_bound)
         ratio = 1.0 if self.ratio_bound is None else float(self.ratio_bound)
         if not 0.0 <= difference < np.inf:

@@ -255,9 +255,7 @@ class StepwiseLoss:
         for low, high in pairwise(offsets.tolist()):
             grades, sizes = np.unique(relevance[low:high], return_counts=True)
             above = np.indices(tuple(int(size) + 1 for size in sizes))
-            steps = [
-                _check_table("step", self.step(grade, grades, above), above.shape[1:]) for grade in grades.tolist()
-            ]
+            steps = [_check_table("step", self.step(g, grades, above), above.shape[1:]) for g in grades.tolist()]
             for chain, step in enumerate(steps):
                 np.moveaxis(step, chain, 0)[-1] = 0.0  # none of this grade is left
             tables.append(np.stack(steps))

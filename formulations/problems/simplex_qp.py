@@ -52,7 +52,7 @@ class GroupedSimplexQP(Problem):
         planes, groups = self.values.size, self.capacity.size
         if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
             raise InvalidProblemError(
-                "subgradients, intercepts and groups need one entry a plane, and at least one plane"
+                "subgradients, intercepts and groups need one entry a plane, of one plane or more"
             )
         if self.known_gram is not None:
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))

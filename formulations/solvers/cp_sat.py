@@ -83,9 +83,7 @@ class CpSat(Solver):
         solver.parameters.num_workers, solver.parameters.random_seed = int(self.threads), self.seed
         solver.parameters.log_search_progress = self.verbose
         solver.parameters.catch_sigint_signal = False  # its handler would remain, and Ctrl-C end the process
-        solver.parameters.linearization_level = (
-            2  # all rows in its relaxation, which proves assignments and flows at once
-        )
+        solver.parameters.linearization_level = 2  # all rows relaxed: proves assignments and flows at once
         solver.parameters.relative_gap_limit, solver.parameters.absolute_gap_limit = self.rel_gap, 0.0
         if self.time_limit is not None:
             solver.parameters.max_time_in_seconds = float(self.time_limit)

@@ -112,9 +112,7 @@ def _from_linprog(stated: dict[str, Any]) -> Problem:
     unknown = [name for name in stated if name not in LINPROG]
     if unknown or stated.get("c") is None:
         got = f"{unknown[0]!r}" if unknown else "no c"
-        raise InvalidProblemError(
-            f"arguments of linprog are {', '.join(LINPROG)}; got {got}. Pass c and others of these."
-        )
+        raise InvalidProblemError(f"arguments of linprog are {', '.join(LINPROG)}; got {got}. Pass c and others.")
     cost = np.atleast_1d(numbers("c", stated["c"])).ravel()
     parts, low, high, names = [csr_array((0, cost.size))], [np.empty(0)], [np.empty(0)], BlockNames("row")
     for kind in ("ub", "eq"):

@@ -73,9 +73,7 @@ class SuggestedChange(CompactReprMixin):
     proof: Proof
 
     def __str__(self) -> str:
-        parts = " and ".join(
-            WORDS[change].format(repr(name)) + self._limit(name) for name, change in self.changes.items()
-        )
+        parts = " and ".join(WORDS[how].format(repr(name)) + self._limit(name) for name, how in self.changes.items())
         return f"{parts[:1].upper()}{parts[1:]}: then the matrix is totally unimodular ({self.proof.kind})"
 
     def _limit(self, name: str) -> str:

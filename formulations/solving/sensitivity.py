@@ -100,9 +100,7 @@ class SensitivityCurve(CompactReprMixin):
         """The least bound that the duals of all points prove for this limit; inf if no point has a ranking. Raises
         UnsupportedProblemError for a curve of a linear program."""
         if not self.has_lines:
-            raise UnsupportedProblemError(
-                "above() is for rankings; the bounds of a program are proved at its limits only"
-            )
+            raise UnsupportedProblemError("above() is for rankings; bounds of a program are proved at its limits only")
         at = numbers("limit", limit)[..., None]
         lines = self.relaxed + np.where(at == self.limits, 0.0, self.price * (at - self.limits))
         return np.asarray(np.where(self.empty | np.isnan(lines), np.inf, lines).min(axis=-1))
@@ -279,7 +277,7 @@ def sensitivity(
     every = each("problem", problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
         raise InvalidProblemError(
-            "sensitivity() needs one problem of constrained_ranking() at least, or a linear program"
+            "sensitivity() needs a problem of constrained_ranking(), or several, or a linear program"
         )
     found = [_curve(one, constraint, requested, side, solver) for one in every]
     return SensitivityCurve.from_curves(found[0].name, requested, found)

@@ -316,9 +316,7 @@ def _solve_restated(
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
         raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
     if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
-        raise InvalidSolutionError(
-            f"{solver.spec!r} returned {type(answer).__name__}, not a SolverResult with an array x"
-        )
+        raise InvalidSolutionError(f"{solver.spec!r} returned {type(answer).__name__}, no SolverResult with an array x")
     seconds = perf_counter() - began
     x, y = np.asarray(answer.x), answer.y
     if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
@@ -442,9 +440,7 @@ def solve_batch(
         if len(classes) > 1:
             raise InvalidProblemError(f"a batch must be of one class of problems; got {' and '.join(classes)}.")
         return [solve(one, solver, directed_rounding=directed_rounding) for one in batch]
-    check_type(
-        "batch", batch, RankTwoBatch, RelevanceBatch, cure="Pass what ranking(..., offsets=) returns, or problems."
-    )
+    check_type("batch", batch, RankTwoBatch, RelevanceBatch, cure="Pass what ranking(offsets=) returns, or problems.")
     batch = cast("RankTwoBatch | RelevanceBatch", batch)
     chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
     began = perf_counter()
@@ -493,7 +489,7 @@ def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     order = np.asarray(order)
     if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
         raise InvalidSolutionError(
-            f"{spec!r} must return {batch.scores.size} integers; got {order.dtype}, {order.shape}"
+            f"{spec!r} must return {batch.scores.size} integers; got {order.dtype} {order.shape}"
         )
     starts = np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
     inside = (order >= 0) & (order < np.repeat(np.diff(batch.offsets), np.diff(batch.offsets)))

@@ -50,9 +50,7 @@ def verified_verdict(
                     return _refuted(solver, f"a bound is proved, {dual_bound:.9g}", verdict)
                 why = _bounded(program, hessian, limit)
                 return verdict if why is None else _refuted(solver, why, verdict)
-            empty = InfeasibleError(
-                f"{solver!r} reports an unbounded objective, but no point satisfies the constraints"
-            )
+            empty = InfeasibleError(f"{solver!r} reports an unbounded objective, but no point meets the constraints")
             return _named(program, empty)
         why = _feasible(program, limit, start)
         if why is not None and _steepest(program, hessian, limit)[1] < -STILL:

@@ -122,9 +122,7 @@ def check_directions(given: Any) -> None:
             "RandomDirections(count), such as ('coordinates',)"
         )
     if set(given) == {"powell"}:
-        raise OptionError(
-            "directions = ('powell',) never begins: 'powell' is the sum of other steps; add 'coordinates'"
-        )
+        raise OptionError("directions = ('powell',) never begins: 'powell' sums other steps; add 'coordinates'")
 
 
 @dataclass(frozen=True, eq=False)

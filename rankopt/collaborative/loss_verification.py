@@ -130,9 +130,7 @@ def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted
     except (TypeError, ValueError):
         measure = None
     if not isinstance(measure, PositionalMeasure):
-        raise OptionError(
-            f"loss = {spec!r} cannot be verified because it is neither of {known} nor a positional measure"
-        )
+        raise OptionError(f"loss = {spec!r} cannot be verified: it is neither of {known} nor a positional measure")
     margin = _Margin(measure, parse_position_weights(position_weights), bound)
     return SlowLoss(
         lambda y, f, w: float(w[0] * margin.value(y, f)),

@@ -126,9 +126,7 @@ class UserLoss:
             return Regression(problem, engine or Threads())
         rated = problem.rated
         weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
-        solver = ExactArgmax(
-            compiled=None if is_small(rated.bounds) else True
-        )  # no shard of many ratings counts as few
+        solver = ExactArgmax(compiled=None if is_small(rated.bounds) else True)  # no shard of many is few
         loss = partial(self._loss, solver=solver)
         first = self._loss(rated.values[: rated.bounds[1]], rated.bounds[:2])
         return PlaneBlocks(problem, loss, weights, first.convex, is_nonnegative(first), engine or Threads())
@@ -140,7 +138,7 @@ class UserLoss:
                 return self.factory(values, bounds)
             except TypeError as error:
                 raise OptionError(
-                    f"loss = {self.factory!r:.80} is no function (relevance, offsets): {error}"
+                    f"loss = {self.factory!r:.80} is no function of (relevance, offsets): {error}"
                 ) from error
         m = bounds.size - 1
         lists = Arrangement(

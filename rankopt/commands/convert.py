@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 @click.option("--qrels", type=OutputPath(), help="Instead of a folder, write the grades of FILE as qrels of TREC.")
 @click.option("--float32", is_flag=True, help="Store features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Store features as a sparse matrix: only the values in the files.")
-@click.option(
-    "--n-features", type=click.IntRange(1), help="Number of features of LETOR files [that of the first block]."
-)
+@click.option("--n-features", type=click.IntRange(1), help="Features of LETOR files [those of the first block].")
 @unjudged_option
 @click.option("--verify", is_flag=True, help="Write nothing: compare the stored folders FILE with their checksums.")
 @json_option

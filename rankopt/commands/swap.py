@@ -225,9 +225,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     "--argmax-solvers",
     help="Solvers of the ranking problem, separated by commas; 'all' for all installed ones, or 'none'.",
 )
-@click.option(
-    "--master-solvers", help="Solvers of the master program, likewise; module:attribute names a custom solver."
-)
+@click.option("--master-solvers", help="Solvers of the master program, likewise; module:attribute is a custom solver.")
 @click.option("--methods", help="Optimization methods, likewise.")
 @click.option("--measure", default="nDCG@10", help="The measure that is optimized.")
 @click.option(
@@ -235,9 +233,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 )
 @click.option("--bound", type=click.Choice([*BOUNDS]), default="nonconvex", help="Upper bound of the measure's regret.")
 @click.option("--lam", type=float, default=0.1, help="Weight of the regularizer.")
-@click.option(
-    "--problems", type=click.IntRange(1), default=24, help="Approximate number of problems in an argmax trace."
-)
+@click.option("--problems", type=click.IntRange(1), default=24, help="About how many problems an argmax trace has.")
 @click.option(
     "--repeats", type=click.IntRange(1), default=3,
     help="Timed runs of a problem, after an untimed one if time allows; the median is reported.",
@@ -248,9 +244,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     help="Seconds of a solver for a problem [10], and for a recorded trace of training [3]; two thirds of it for a "
     "live run, which is killed five seconds after twice that. A tiny first problem, which loads modules, has 60 more.",
 )  # fmt: skip
-@click.option(
-    "--memory-limit", type=float, callback=_positive, default=4.0, help="Memory limit of a solver in gigabytes."
-)
+@click.option("--memory-limit", type=float, callback=_positive, default=4.0, help="Gigabytes that a solver may use.")
 @unjudged_option
 @click.option("--output", type=OutputPath(), help="File of the rows, one JSON object per line.")
 @click.option("--csv", "table_", type=OutputPath(), help="CSV file of the rows: a line per problem and solver.")

@@ -33,9 +33,7 @@ def trace(action: str, file: str, solve: bool, json_: bool) -> None:
     from rankopt.experiments.traces import ProblemTrace
 
     if action != "inspect":
-        raise click.UsageError(
-            f"the action must be inspect; got {action[:40]!r}; write rankopt trace inspect {file[:80]}"
-        )
+        raise click.UsageError(f"the action is inspect; got {action[:40]!r}; write rankopt trace inspect {file[:80]}")
     recorded = ProblemTrace.load(file)
     false = _false_claims(recorded) if solve else {}
     if json_:

@@ -65,9 +65,7 @@ def rule_sensitivity(
             f"with {rule.kind}(share=...)."
         )
     others = [one for one in specs if one is not rule]
-    first = replace(
-        admissible, specs=(rule, *others)
-    )  # first, so that it gets the plain name among constraints of one name
+    first = replace(admissible, specs=(rule, *others))  # first, so that it gets the plain name among equal ones
     found = [
         _curve(
             first, rule, constraint, {name: queries.attributes[name][start:stop] for name in admissible.attributes},

@@ -256,9 +256,7 @@ class Queries(CompactReprMixin):
             for name, part in (("input_order", self.input_order), ("rows", self.rows))
         )
         if source.shape != (n,) or rows.shape != (n,):
-            raise DataError(
-                f"input_order and rows need one number for each of {n} rows; got {source.size}, {rows.size}."
-            )
+            raise DataError(f"input_order and rows need a number for each of {n} rows; got {source.size}, {rows.size}.")
         is_grouped = bool((rows == np.arange(n)).all())
         if not is_grouped and (rows.min() < 0 or rows.max() >= n or (np.bincount(rows, minlength=n) != 1).any()):
             raise DataError(f"rows must name each of the {n} rows once; pass a permutation, or leave it out.")
@@ -268,15 +266,11 @@ class Queries(CompactReprMixin):
             else tuple(map(str, each("feature_names", self.feature_names, DataError)))
         )
         if names is not None and len(names) != d:
-            raise DataError(
-                f"feature_names has {len(names)} names but there are {d} features; pass one name per feature."
-            )
+            raise DataError(f"feature_names has {len(names)} names but there are {d} features; pass one name each.")
         documents = None if self.document_ids is None else each("document_ids", self.document_ids, DataError)
         documents = None if documents is None else each("documents", documents, DataError)
         if documents is not None and len(documents) != n:
-            raise DataError(
-                f"document_ids has {len(documents)} ids but there are {n} documents; pass one id per document."
-            )
+            raise DataError(f"document_ids has {len(documents)} ids but there are {n} documents; pass one each.")
         settled = {
             "features": frozen_features(features),
             "offsets": frozen(offsets),
@@ -359,9 +353,7 @@ class Queries(CompactReprMixin):
         except (IndexError, ValueError) as error:
             raise DataError(f"select cannot pick from {len(self)} queries: {error}.") from None
         if chosen.ndim != 1 or chosen.size == 0 or np.unique(chosen).size != chosen.size:
-            raise DataError(
-                "select needs one or more distinct queries; got none, or one twice. Pass distinct positions."
-            )
+            raise DataError("select needs distinct queries, at least one; got none, or one twice; pass distinct ones.")
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)

@@ -54,10 +54,7 @@ USUAL = {
 ENDINGS = {
     ".parquet": ("pyarrow.parquet", "read_table"),
     ".feather": ("pyarrow.feather", "read_table"),
-    ".csv": ("pyarrow.csv", "read_csv"),
-    ".csv.gz": ("pyarrow.csv", "read_csv"),
-    ".tsv": ("pyarrow.csv", "read_csv"),
-    ".tsv.gz": ("pyarrow.csv", "read_csv"),
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), ("pyarrow.csv", "read_csv")),
 }
 """File endings and their pyarrow readers."""
 

@@ -91,9 +91,7 @@ def check_text(line: bytes, where: str) -> None:
         line.decode()
     except UnicodeDecodeError as error:
         index = min(index, error.start)
-    raise DataError(
-        f"{where}: byte 0x{line[index]:02x} in column {index + 1} is not text; save the file as plain UTF-8."
-    )
+    raise DataError(f"{where}: byte 0x{line[index]:02x} in column {index + 1} is not text; save the file as UTF-8.")
 
 
 def clipped(word: bytes) -> str:

@@ -411,9 +411,7 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     for name, code in known.items():
         if is_missing(name):
             row = starts[np.flatnonzero(codes == code)[0]]
-            raise DataError(
-                f"The qid of row {row} is {name}; every document needs a query, fill it in or drop the row."
-            )
+            raise DataError(f"The qid of row {row} is {name}; each document needs a query, fill it in or drop the row.")
     return np.repeat(codes, np.diff(np.append(starts, n))), tuple(known)
 
 
@@ -445,9 +443,7 @@ def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
         )
     if (sizes < 1).any():
         q = int(np.flatnonzero(sizes < 1)[0])
-        raise DataError(
-            f"group[{q}] is {sizes[q]} but every query needs at least one document; leave out empty queries."
-        )
+        raise DataError(f"group[{q}] is {sizes[q]} but each query needs at least one document; leave out empty ones.")
     if total != n:
         raise DataError(
             f"group sums to {total} but there are {n} rows; pass the size of each query in order, or the query of each "

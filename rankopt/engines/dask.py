@@ -120,9 +120,7 @@ class Connection:
                 "else run with engine='serial' to see the error"
             ) from error
         except (FutureCancelledError, OSError) as error:
-            raise EngineError(
-                f"the Dask scheduler was lost ({error}); restart the cluster and call fit again"
-            ) from error
+            raise EngineError(f"the Dask scheduler was lost ({error}); restart the cluster and fit again") from error
 
 
 def _answer(loaded: LoadedShard, question: ShardFunction[Answer]) -> Answer:

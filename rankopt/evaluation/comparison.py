@@ -220,9 +220,7 @@ def compare(
     a, b = a[~np.isnan(a)], b[~np.isnan(b)]
     n = len(a)
     if n < 2:
-        cure = (
-            "evaluate on more queries" if relevance is None or qid is not None else "pass the query of each row, qid="
-        )
+        cure = "evaluate more queries" if relevance is None or qid is not None else "pass the query of each row, qid="
         raise DataError(f"{n} queries cannot be tested because a spread needs two; {cure}.")
     d = a - b
     level = 1e-12 * np.maximum(np.abs(a), np.abs(b))
@@ -293,9 +291,7 @@ def _pair_values(
     if len(run_a) != len(run_b) or any(query not in row_b for query in run_a.query_ids):
         alone = set(run_a.query_ids) ^ set(run_b.query_ids)
         some = ", ".join(repr(query) for query in sorted(alone, key=repr)[:3])
-        raise DataError(
-            f"The runs cannot be paired because {len(alone)} queries are in one only ({some}); use the same."
-        )
+        raise DataError(f"The runs cannot be paired: {len(alone)} queries are in one only ({some}); use the same.")
     summed = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
     if not summed:
         raise DataError("measure is an empty list; name one or several measures.")

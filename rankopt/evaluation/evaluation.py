@@ -86,9 +86,7 @@ class JudgedQueries(CompactReprMixin):
             if isinstance(judged, Queries):
                 judged = judged.grouped()
             if judged.relevance is None:
-                raise DataError(
-                    f"This {type(judged).__name__} cannot be evaluated because it has no relevance; add it."
-                )
+                raise DataError(f"This {type(judged).__name__} cannot be evaluated: it has no relevance; add it.")
             relevance, offsets = judged.relevance, judged.offsets
             query_ids, document_ids = judged.query_ids, judged.document_ids
         else:

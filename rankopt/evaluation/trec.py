@@ -269,9 +269,7 @@ def _rows(queries: Any, documents: list[str], offsets: Ints, values: Floats, ord
         return [order[start:stop].tolist() for start, stop in bounds]
     by_query = orders if isinstance(orders, Mapping) else {queries.query_ids[0]: orders}
     if set(by_query) != set(queries.query_ids):
-        raise DataError(
-            f"orders has {len(by_query)} queries, not these {len(bounds)}; pass what `rank` returns for them."
-        )
+        raise DataError(f"orders has {len(by_query)} queries, not these {len(bounds)}; pass what `rank` returns.")
     found = []
     for query, (start, stop) in zip(queries.query_ids, bounds, strict=True):
         row = {documents[index]: index for index in range(start, stop)}
@@ -310,9 +308,7 @@ def _ids(queries: Any) -> tuple[list[str], list[str], Ints]:
     offsets = np.asarray(queries.offsets, dtype=np.int64)
     query = query_of_row(offsets)
     if len(set(names)) < len(names) or len(set(zip(query.tolist(), documents, strict=True))) < len(documents):
-        raise DataError(
-            "TREC files cannot hold an id twice, but as text some query or document of a query is; rename it."
-        )
+        raise DataError("TREC files cannot hold an id twice, as some query or document is in text; rename it.")
     return names, documents, offsets
 
 

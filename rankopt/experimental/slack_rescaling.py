@@ -58,18 +58,15 @@ class RescaledSlack:
         measure = parse(self.measure)
         if not isinstance(measure, PositionalMeasure):
             raise OptionError(f"measure {measure} has no regret of position weights and gains; train nDCG@k, P@k, ...")
-        gain, position_weights = (
-            measure.gain(self.relevance, self.offsets),
-            parse_position_weights(self.position_weights),
-        )
-        made: RescaledBatch = slack_rescaled_ranking(
+        gain = measure.gain(self.relevance, self.offsets)
+        position_weights = parse_position_weights(self.position_weights)
+        return slack_rescaled_ranking(
             np.zeros(gain.size),
             gain,
             discount=measure.discount,
             position_weights=lambda n: position_weights.weights(n, measure),
             offsets=self.offsets,
         )
-        return made
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values, proven bounds and planes at `scores`, (N,)."""

@@ -64,9 +64,7 @@ class Limits:
             if name == "trace" and self.trace is None:
                 continue
             if not number(getattr(self, name)) > 0:
-                raise OptionError(
-                    f"the limit {name} must be positive; got {getattr(self, name)}; give a positive number"
-                )
+                raise OptionError(f"the limit {name} must be positive; got {getattr(self, name)}; give a larger number")
         if self.memory is not None and not number(self.memory) > 0:
             raise OptionError(f"the limit memory must be positive; got {self.memory}; give bytes, or None for no limit")
 

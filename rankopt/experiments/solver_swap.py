@@ -201,9 +201,7 @@ class RecordedRun:
         for part in (*parts, self.queries.rows, self.queries.offsets, self.queries.relevance):
             known.update(np.ascontiguousarray(part).tobytes())
         ignored = ("callbacks", "engine", "n_jobs", "verbose", "time_limit")
-        settings = sorted(
-            (name, repr(value)) for name, value in self.ranker.get_params().items() if name not in ignored
-        )
+        settings = sorted((name, repr(held)) for name, held in self.ranker.get_params().items() if name not in ignored)
         known.update(repr(settings).encode())
         return known.hexdigest()[:8]
 
@@ -325,9 +323,7 @@ class SolverSwap:
             labels = [first_name(_label(entrant, role)) for entrant in entrants]  # unknown names are errors here
             twice = {label for label in labels if labels.count(label) > 1}
             if twice:
-                raise OptionError(
-                    f"{', '.join(sorted(twice))} occurs twice; list each solver once, with distinct names"
-                )
+                raise OptionError(f"{', '.join(sorted(twice))} occurs twice; list each solver once, by distinct names")
         file = RowFile(output, resume)
         if output is None:
             with tempfile.TemporaryDirectory(prefix="rankopt-swap-", ignore_cleanup_errors=True) as folder:

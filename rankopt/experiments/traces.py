@@ -244,9 +244,7 @@ def _read(path: Any) -> Problem:
         raise _no_problem(path)
     file = fspath(path)
     if not file.endswith(ENDINGS):
-        raise OptionError(
-            f"{file!r} is not a problem file; give a file whose name ends with one of {', '.join(ENDINGS)}"
-        )
+        raise OptionError(f"{file!r} is not a problem file; give one whose name ends with one of {', '.join(ENDINGS)}")
     if not file.endswith(".toml"):
         return read_program(file)
     stated = read_ranking_set(file)

@@ -104,9 +104,7 @@ class Recall(Binary, PositionalMeasure):
 
     def discount(self, n: int) -> Floats:
         if self.cutoff is None:
-            raise MeasureError(
-                "R needs a cutoff: without one every order has the same value; write R@k, such as R@100."
-            )
+            raise MeasureError("R needs a cutoff: without one all orders have one value; write R@k, such as R@100.")
         return np.where(np.arange(n) < self.cutoff, 1.0, 0.0)
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:

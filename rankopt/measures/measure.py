@@ -152,9 +152,7 @@ class Measure:
     def __matmul__(self, cutoff: Integer) -> Self:
         """The measure on the first `cutoff` positions."""
         if not self.takes_cutoff:
-            raise MeasureError(
-                f"{self.name} takes no cutoff because it is defined on all positions; write {self.name}."
-            )
+            raise MeasureError(f"{self.name} takes no cutoff: it is defined on all positions; write {self.name}.")
         k = to_integer(cutoff)
         if k is None or k < 1:
             raise MeasureError(f"A cutoff cannot be {cutoff!r}; write {self.name}@k with an integer k >= 1.")

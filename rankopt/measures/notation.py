@@ -240,9 +240,7 @@ def _positional_option_error(measure: Measure, text: str, values: list[Any]) -> 
     else:
         listed = ", ".join(f"{name}=..." for name in named_options)
         text_with_names = repr(measure) if shown or not named_options else f"{measure.name}({listed})"
-    return MeasureError(
-        f"The measure {text!r} cannot be read because its options have no names; write {text_with_names}."
-    )
+    return MeasureError(f"The measure {text!r} cannot be read: its options have no names; write {text_with_names}.")
 
 
 def _nearest(text: str) -> str | None:

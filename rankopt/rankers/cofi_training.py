@@ -301,9 +301,7 @@ def _judge(
         scores = scores_of_pairs(factors, users, items, unknown)
         values = rated_only(evaluation.bounds, evaluation.values, scores, measure)
         if np.isnan(values).all():
-            raise DataError(
-                "eval_set cannot compare rankings because no user has two different ratings; pass more ratings"
-            )
+            raise DataError("eval_set cannot compare rankings: no user has two different ratings; pass more ratings")
         return float(np.nanmean(values))
 
     return judge

@@ -126,9 +126,7 @@ class Deployment:
         if not queries:
             return {}
         sets = [one for one in self.sets or () if isinstance(one, RankingSet)]
-        own = [
-            scores[start:stop][self.order[start:stop]] for start, stop in self.offsets[np.add.outer(queries, [0, 1])]
-        ]
+        own = [scores[a:b][self.order[a:b]] for a, b in self.offsets[np.add.outer(queries, [0, 1])]]
         sizes, lengths = [part.size for part in own], [one.positions for one in sets]
         weights = np.concatenate([self.weights(k, n) for k, n in zip(lengths, sizes, strict=True)])
         ends, places = np.append(0, np.cumsum(sizes)), np.append(0, np.cumsum(lengths))

@@ -76,9 +76,7 @@ class LinearRanker(Ranker):
         scores = slot_scores(features, self.coef_)
         if not np.isfinite(scores).all():
             row = int(np.argwhere(~np.isfinite(scores))[0, 0])
-            raise DataError(
-                f"The score of row {row} leaves double precision; its features are too large: rescale them."
-            )
+            raise DataError(f"The score of row {row} leaves double precision; its features are too large: rescale.")
         return scores
 
     def _check_learned(self) -> None:
@@ -235,9 +233,7 @@ class RegressionRanker(LinearRanker):
         arranged = canonical(queries, weights)
         targets, rows = self._targets(arranged), row_weights(arranged)
         if targets.max() > LARGEST:
-            raise DataError(
-                f"a target is {targets.max():g}, and its square leaves double precision; use smaller grades"
-            )
+            raise DataError(f"a target is {targets.max():g}: its square leaves double precision; use smaller grades")
         judge = None if evaluation is None else self._judge(evaluation)
         features, units = in_range(arranged.features) if chosen else (arranged.features, np.ones(arranged.n_features))
         if chosen:

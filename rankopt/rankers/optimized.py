@@ -234,9 +234,7 @@ class OptimizedRanker(LinearRanker):
         if self.C is not None and self.lam in (None, default):
             return 1.0 / (float(self.C) * count)
         if self.C is not None or self.lam is None:
-            raise OptionError(
-                f"lam or C sets the regularization strength; got lam={self.lam!r}, C={self.C!r}. Pass one."
-            )
+            raise OptionError(f"lam or C sets the regularization; got lam={self.lam!r}, C={self.C!r}. Pass one.")
         if isinstance(self.lam, str):
             return self._natural_lam(queries, count) * unit_of(risk.shards) / self._unit_of_gains(queries)
         return float(self.lam)

@@ -296,9 +296,7 @@ class ItemScores(CompactReprMixin):
 
     def predict(self, ratings: Ratings) -> Floats:
         """The scores (n_ratings,) of the pairs, in their order; the ratings are not used."""
-        check_type(
-            "ratings", ratings, Ratings, error=DataError, cure="Ratings.from_arrays(user, item, rating) makes it."
-        )
+        check_type("ratings", ratings, Ratings, error=DataError, cure="Pass Ratings.from_arrays(user, item, rating).")
         index = np.arange(self.items.size)
         if ratings.items is not self.items:
             known = {one: i for i, one in enumerate(self.items.tolist())}

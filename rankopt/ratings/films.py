@@ -32,9 +32,7 @@ def load_ratings_sample(name: RatingsSampleName = "films") -> Ratings:
 def films() -> Ratings:
     """About 7,000 ratings of users 1 to 240 for films 1 to 160, with the attributes `genre` (tuples) and `title`."""
     random = np.random.default_rng(20260101)
-    genres = [
-        tuple(sorted(random.choice(GENRES, size, replace=False).tolist())) for size in random.integers(1, 4, FILMS)
-    ]
+    genres = [tuple(sorted(random.choice(GENRES, n, replace=False).tolist())) for n in random.integers(1, 4, FILMS)]
     traits = np.array([[1.0 if genre in of else 0.0 for genre in GENRES] for of in genres])
     traits = traits @ random.standard_normal((len(GENRES), TRAITS)) + random.standard_normal((FILMS, TRAITS))
     quality, level = random.standard_normal(FILMS) * 0.6, random.standard_normal(USERS) * 0.3

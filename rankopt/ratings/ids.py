@@ -321,9 +321,7 @@ def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, 
         ids = np.arange(size) if names is None else list(names) if isinstance(names, Iterator) else names
         known = distinct_ids(ids, what)
         if known.size != size:
-            raise DataError(
-                f"{what}s has {known.size} ids but the matrix has shape {table.shape}; pass one id per {what}."
-            )
+            raise DataError(f"{what}s has {known.size} ids, the matrix shape {table.shape}; pass one id per {what}.")
         rank = indices_of(known, plain_ids(ids, what)).astype(np.int32)
         found.append((known, rank[codes]))
     return *found[0], *found[1], values
@@ -332,9 +330,7 @@ def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, 
 def triplets_of_frame(frame: Any, user: str | None, item: str | None, rating: str | None) -> tuple[Any, Any, Any]:
     """The three columns of a data frame."""
     if not hasattr(frame, "columns"):
-        raise DataError(
-            f"from_frame cannot read a {type(frame).__name__}; pass a data frame, or use Ratings.from_arrays."
-        )
+        raise DataError(f"from_frame cannot read a {type(frame).__name__}; pass a data frame, or use from_arrays.")
     if hasattr(frame, "collect"):
         raise DataError("from_frame needs a collected frame; got a lazy one. Pass frame.collect().")
     chosen = chosen_columns(list(frame.columns), user, item, rating, "Ratings.from_frame(frame, {})")

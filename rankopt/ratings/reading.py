@@ -35,6 +35,7 @@ import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import isfinite
 from os import PathLike, fspath
 from pathlib import Path
@@ -173,12 +174,13 @@ def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
     number, first = next(lines, (1, ""))
     if not first:
         raise DataError(f"{file} is empty: it has no item.")
+    whole = chain([(number, first)], lines)
     if "::" in first:
-        found = _fields(file, "::", 3, number, first, lines)
+        found = _fields(file, "::", 3, whole)
         return _read(file, ((n, f[0], [f[1], f[2].split("|")]) for n, f in found))
     if "|" in first and first.count("|") > first.count(","):
         genres = _genres(Path(file))
-        found = _fields(file, "|", 5 + len(genres), number, first, lines)
+        found = _fields(file, "|", 5 + len(genres), whole)
         return _read(file, ((n, f[0], [f[1], _genres_of(file, n, f[5:], genres)]) for n, f in found))
     separator = max(",;\t", key=first.count)
     try:
@@ -197,7 +199,7 @@ def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
         same = [i for i in names if plain[i] in usual]
         if len(same) == 1 and name not in header:
             names[same[0]] = name
-    found = _fields(file, separator, len(header), number + 1, None, lines)
+    found = _fields(file, separator, len(header), lines)
     several = {i for i in names if plain[i] in GENRES}
     return _read(file, ((n, f[item[0]], [f[i].split("|") if i in several else f[i] for i in names]) for n, f in found),
                  [*names.values()])  # fmt: skip
@@ -243,15 +245,8 @@ def _lines(file: str) -> Iterator[tuple[int, str]]:
                 yield number, words
 
 
-def _fields(
-    file: str, separator: str, count: int, number: int, first: str | None, lines: Iterator[tuple[int, str]]
-) -> Iterator[tuple[int, list[str]]]:
-    def rest() -> Iterator[tuple[int, str]]:
-        if first is not None:
-            yield number, first
-        yield from lines
-
-    for n, line in rest():
+def _fields(file: str, separator: str, count: int, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    for n, line in lines:
         try:
             is_csv = separator in ",;\t"
             fields = next(csv.reader([line], strict=True, delimiter=separator)) if is_csv else line.split(separator)
@@ -275,9 +270,7 @@ def _genres(file: Path) -> list[str]:
         genres = file.with_name(f"u.genre{end}")
         if genres.is_file():
             return [line.split("|")[0].strip() for _, line in _lines(fspath(genres))]
-    raise DataError(
-        f"{file} has genre flags, and the file u.genre with their names is missing; put it in the same folder."
-    )
+    raise DataError(f"{file} has genre flags, but u.genre, with their names, is missing; put it in the same folder.")
 
 
 INTEGER = compile(rb"0|-?[1-9][0-9]{0,17}")

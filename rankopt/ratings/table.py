@@ -365,14 +365,10 @@ class Ratings(CompactReprMixin):
         if bounds.shape != (users.size + 1,) or bounds[0] != 0 or bounds[-1] != n or (bounds[1:] < bounds[:-1]).any():
             raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")
         if columns.shape != (n,) or (n and (columns.min() < 0 or columns.max() >= items.size)):
-            raise DataError(
-                f"columns must be indices into items, one for each of {n} ratings, from 0 to {items.size - 1}."
-            )
+            raise DataError(f"columns must be {n} indices into items, from 0 to {items.size - 1}.")
         falling = not_rising(bounds, columns)
         if falling.any():
-            raise DataError(
-                f"columns do not rise inside a user at rating {falling.argmax() + 1}; use Ratings.from_arrays."
-            )
+            raise DataError(f"columns do not rise in a user at rating {falling.argmax() + 1}; use Ratings.from_arrays.")
         _check_finite(values, lambda row: f"Rating {row}")
         attributes = {name: labels_of_items(v, items.size, name) for name, v in self.attributes.items()}
         settled = {

@@ -168,9 +168,7 @@ def measure_curves(means: Mapping[str, Mapping[str, float | None]], about: str) 
     for measure, rankers in curves.items():
         if max(map(len, rankers.values())) < 2:
             continue
-        lines = {
-            ranker: (np.array(sorted(at)), np.array([at[k] for k in sorted(at)])) for ranker, at in rankers.items()
-        }
+        lines = {name: (np.array(sorted(at)), np.array([at[k] for k in sorted(at)])) for name, at in rankers.items()}
         caption = f"{about}: mean {measure}@k against k."
         drawing = _curves(lines, f"{measure}@k", caption, ("k", f"{measure}@k"), "o")
         drawing.axes[0].set_xticks(sorted({k for at in rankers.values() for k in at}))

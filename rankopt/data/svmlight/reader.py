@@ -96,9 +96,7 @@ def header_lines(names: tuple[str, ...]) -> Iterator[str]:
     """The lines that `Header` reads. Raises DataError for a name that cannot be written."""
     for index, name in enumerate(_distinct(((name, "") for name in names), "The header"), start=1):
         if name != name.strip() or not name or not name.isprintable():
-            raise DataError(
-                f"Feature name {name!r} cannot be written; use printable characters, no blanks at its ends."
-            )
+            raise DataError(f"Feature name {name!r} cannot be written; use printable characters, no blanks around it.")
         yield f"# {index}: {name}\n"
 
 
@@ -349,9 +347,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     file = as_path(path, DataError)
     check_type("queries", queries, Queries, error=DataError)
     if queries.relevance is None:
-        raise DataError(
-            f"{file} cannot be written because these queries have no grades; add them by replace(relevance=)."
-        )
+        raise DataError(f"{file} cannot be written: these queries have no grades; add them by replace(relevance=).")
     queries.check_features()
     text = "".join(_lines(queries.grouped(), queries.relevance[queries.rows])).encode()
     Path(file).write_bytes(gzip.compress(text, mtime=0) if file.endswith(".gz") else text)
