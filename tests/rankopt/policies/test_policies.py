@@ -258,6 +258,13 @@ def test_no_policy_that_keeps_the_limits_has_a_negative_gap(amortized):
     assert 0 < kept < 40 * 3
 
 
+def test_without_limits_the_optimum_is_the_best_ranking():
+    queries = small_queries(14)
+    found = evaluate_exposure(fair_ranker().ranker, queries, None, measure=LINEAR)
+    assert_allclose(found.bound, parse(LINEAR).best(queries.relevance, queries.offsets).mean())
+    assert_allclose(found.gap, 0.0, atol=1e-9)
+
+
 def test_a_certain_ranking_breaks_parity_and_has_no_gap():
     queries = small_queries(10)
     found = evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)
@@ -354,6 +361,7 @@ def test_the_table_and_the_picture():
         (ValueError, "ratio_bound", lambda q: evaluate_exposure({}, q, DemographicParity("side", ratio_bound=2.0))),
         (DataError, "attribute 'sex'", lambda q: PlackettLuceRanker(exposure=DemographicParity("sex")).fit(q)),
         (DataError, "attribute 'sex'", lambda q: fair_ranker(DemographicParity("sex")).rank(q)),
+        (OptionError, "policy must be a fitted ranker", lambda q: evaluate_exposure(3, q, PARITY)),
         (DataError, "no marginals of query 0", lambda q: evaluate_exposure({}, q, PARITY)),
         (DataError, r"the shape \(4, 4\)", lambda q: evaluate_exposure({0: np.eye(3), 1: np.eye(3)}, q, PARITY)),
     ],
