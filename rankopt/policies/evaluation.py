@@ -262,8 +262,8 @@ def evaluate_exposure(
         Whether limits hold on the weighted mean over queries, instead of in each.
     tolerance : default 1e-6
         The excess of a limit, in units of the mean exposure per merit, that counts as kept. The limits of the optimum
-        are loosened by it, so that no policy that keeps them to the tolerance exceeds it. Raise it for marginals that
-        were estimated from few rankings.
+        are loosened by it, so that no policy that keeps them to the tolerance exceeds it. A Plackett-Luce policy keeps
+        no equality exactly: raise it.
 
     Returns
     -------
