@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, finite
+from formulations.arrays import Floats, as_integer, finite
 from formulations.errors import InvalidProblemError
 
 STEP, LEAST, SURE = 0.125, 1e-17, 45.0
@@ -27,7 +27,7 @@ def plackett_luce_marginals(scores: ArrayLike, positions: int) -> Floats:
         positions: k <= n.
     """
     s = finite("scores", scores, 1)
-    n, k = s.size, int(positions)
+    n, k = s.size, as_integer("positions", positions)
     if not n or not 1 <= k <= n:
         raise InvalidProblemError(f"positions must be from 1 to the number of scores, {n}; got {positions}")
     rates = np.exp(np.maximum(s - s.max(), -600.0))

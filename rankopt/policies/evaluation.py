@@ -20,7 +20,7 @@ from formulations.marginals.birkhoff import birkhoff_decomposition, near_margina
 from rankopt.data.canonical_order import canonical
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, Sizes
-from rankopt.errors import DataError, ExposureWarning
+from rankopt.errors import DataError, ExposureWarning, OptionError
 from rankopt.options import NOT_NEGATIVE, check, seed_from
 from rankopt.policies.limits import (
     Exposure,
@@ -235,7 +235,7 @@ class ExposureEvaluation(CompactReprMixin):
 def evaluate_exposure(
     policy: Any,
     queries: Queries,
-    exposure: Exposure,
+    exposure: Exposure | None,
     *,
     measure: AnyMeasure = "DCG@10",
     amortized: bool = False,
@@ -255,15 +255,15 @@ def evaluate_exposure(
     queries : Queries
         With grades and the attributes that the limits need.
     exposure
-        The limits, as in `PlackettLuceRanker`.
+        The limits, as in `PlackettLuceRanker`; None for none.
     measure : default "DCG@10"
         The expected utility. Its position weights are the exposure.
     amortized : default False
         Whether limits hold on the weighted mean over queries, instead of in each.
     tolerance : default 1e-6
         The excess of a limit, in units of the mean exposure per merit, that counts as kept. The limits of the optimum
-        are loosened by it, so that no policy that keeps them to the tolerance exceeds it. Raise it for marginals that
-        were estimated from few rankings.
+        are loosened by it, so that no policy that keeps them to the tolerance exceeds it. A Plackett-Luce policy keeps
+        no equality exactly: raise it.
 
     Returns
     -------
@@ -319,6 +319,8 @@ def _marginals(policy: Any, queries: Queries, problems: list[PolicyQuery]) -> li
             query: _by_score(scores[low:high], one.attention.size)
             for query, (low, high), one in zip(queries.query_ids, bounds, problems, strict=True)
         }
+    elif not isinstance(policy, Mapping):
+        raise OptionError(f"policy must be a fitted ranker or a mapping from query id to marginals; got {policy!r:.80}")
     missing = [query for query in queries.query_ids if query not in found]
     if missing:
         raise DataError(f"policy has no marginals of query {missing[0]!r}; pass those of all queries.")

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from formulations.arrays import Floats, Ints, as_integer, finite, generator
 from formulations.display import CompactReprMixin
+from formulations.marginals.plackett_luce import plackett_luce_marginals
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes
@@ -206,42 +207,31 @@ class PlackettLuceRanker(LinearRanker):
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
         """Draw rankings of each query, (size, n): row indices of X, or document ids of `Queries` with ids. One query
         gives an array, several a dict. With a `random_state` the draws are reproducible, in any order of the rows."""
-        queries, drawn = self._drawn(X, qid, group, size, random_state)
-        documents = documents_of(queries)
-        found = {query: documents[rows[orders]] for query, (rows, orders) in drawn.items()}
-        return found if len(found) > 1 else next(iter(found.values()))
+        queries, found = self._scored(X, qid, group)
+        documents, random = documents_of(queries), generator("random_state", random_state)
+        drawn = {query: documents[rows[policy.sample(size, random)]] for query, (rows, policy) in found.items()}
+        return {query: drawn[query] for query in queries.query_ids} if len(drawn) > 1 else next(iter(drawn.values()))
 
-    def marginals(
-        self,
-        X: AnyRows,
-        qid: Ids | None = None,
-        *,
-        size: int = 1000,
-        group: Sizes | None = None,
-        random_state: int | np.random.Generator | None = 0,
-    ) -> dict[Hashable, Floats]:
-        """(k, n) of each query: the share of `size` drawn rankings that have each document, in the order of the rows of
-        X, at each position that counts."""
-        measure, found = utility_measure(self.measure), {}
-        _, drawn = self._drawn(X, qid, group, size, random_state)
-        for query, (rows, orders) in drawn.items():
-            P = marginals_of_orders(orders, attention_of(measure, rows.size).size, rows.size)
-            found[query] = P[:, np.argsort(rows, kind="stable")]
-        return found
+    def marginals(self, X: AnyRows, qid: Ids | None = None, *, group: Sizes | None = None) -> dict[Hashable, Floats]:
+        """(k, n) of each query: the exact probability of each document, in the order of the rows of X, at each position
+        that counts."""
+        (queries, found), measure, made = self._scored(X, qid, group), utility_measure(self.measure), {}
+        for query, (rows, policy) in found.items():
+            P = plackett_luce_marginals(policy.scores, attention_of(measure, rows.size).size)
+            made[query] = P[:, np.argsort(rows, kind="stable")]
+        return {query: made[query] for query in queries.query_ids}
 
-    def _drawn(self, X: Any, qid: Any, group: Any, size: int, random_state: Any) -> tuple[Queries, dict[Hashable, Any]]:
-        """The queries, and of each its rows in canonical order and rankings of these."""
+    def _scored(self, X: Any, qid: Any, group: Any) -> tuple[Queries, dict[Hashable, tuple[Ints, PlackettLuce]]]:
+        """The queries, and of each, in canonical order, its rows and their distribution."""
         check_is_fitted(self)
         self._check_options()
         queries = read_queries(self, X, None, qid=qid, group=group, reset=False, labels=False).replace(relevance=None)
-        arranged, random = canonical(queries, np.ones(len(queries))), generator("random_state", random_state)
-        scores = self._scores(queries.features)[arranged.rows] / self.temperature
-        parts = zip(arranged.query_ids, arranged.offsets[:-1], arranged.offsets[1:], strict=True)
-        made = {
-            query: (arranged.rows[low:high], PlackettLuce(scores[low:high]).sample(size, random))
-            for query, low, high in parts
+        arranged = canonical(queries, np.ones(len(queries)))
+        scores = self._scores(queries.features) / self.temperature
+        rows = [arranged.rows[low:high] for low, high in pairwise(arranged.offsets.tolist())]
+        return queries, {
+            query: (own, PlackettLuce(scores[own])) for query, own in zip(arranged.query_ids, rows, strict=True)
         }
-        return queries, {query: made[query] for query in queries.query_ids}
 
     def _check_options(self) -> None:
         check_options(self)

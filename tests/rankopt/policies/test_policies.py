@@ -86,12 +86,11 @@ def test_rankings_are_drawn_with_their_probabilities():
 def test_marginals_are_those_of_the_distribution():
     queries = small_queries(0)
     ranker = PlackettLuceRanker(LINEAR, max_iter=5, temperature=2.0, normalize=None).fit(queries)
-    size, orders = 10_000, rankings(4)
-    found = ranker.marginals(queries, size=size)
+    orders, found = rankings(4), ranker.marginals(queries)
     for query, low in zip(queries.query_ids, queries.offsets[:-1], strict=True):
         p = np.exp(PlackettLuce(ranker.predict(queries)[low : low + 4] / 2.0).log_probability(orders))
         exact = np.array([[p[orders[:, i] == j].sum() for j in range(4)] for i in range(3)])
-        assert (np.abs(found[query] - exact) <= 5.0 * np.sqrt(exact * (1.0 - exact) / size) + 1e-12).all()
+        assert_allclose(found[query], exact, atol=1e-10)
 
 
 def test_without_limits_the_expected_measure_nears_the_best():
@@ -258,6 +257,13 @@ def test_no_policy_that_keeps_the_limits_has_a_negative_gap(amortized):
     assert 0 < kept < 40 * 3
 
 
+def test_without_limits_the_optimum_is_the_best_ranking():
+    queries = small_queries(14)
+    found = evaluate_exposure(fair_ranker().ranker, queries, None, measure=LINEAR)
+    assert_allclose(found.bound, parse(LINEAR).best(queries.relevance, queries.offsets).mean())
+    assert_allclose(found.gap, 0.0, atol=1e-9)
+
+
 def test_a_certain_ranking_breaks_parity_and_has_no_gap():
     queries = small_queries(10)
     found = evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)
@@ -354,6 +360,7 @@ def test_the_table_and_the_picture():
         (ValueError, "ratio_bound", lambda q: evaluate_exposure({}, q, DemographicParity("side", ratio_bound=2.0))),
         (DataError, "attribute 'sex'", lambda q: PlackettLuceRanker(exposure=DemographicParity("sex")).fit(q)),
         (DataError, "attribute 'sex'", lambda q: fair_ranker(DemographicParity("sex")).rank(q)),
+        (OptionError, "policy must be a fitted ranker", lambda q: evaluate_exposure(3, q, PARITY)),
         (DataError, "no marginals of query 0", lambda q: evaluate_exposure({}, q, PARITY)),
         (DataError, r"the shape \(4, 4\)", lambda q: evaluate_exposure({0: np.eye(3), 1: np.eye(3)}, q, PARITY)),
     ],
