@@ -32,6 +32,7 @@ TABLES = {
         ("Ascents on a measure", "rankopt.ascent", "PARTS"),
         ("Collaborative ranking", "rankopt.collaborative", "PARTS"),
         ("Explanations", "rankopt.explanations", "PARTS"),
+        ("Clicks", "rankopt.clicks", None),
         ("Policies under exposure", "rankopt.policies", "PARTS"),
         ("Decisions", "rankopt.decisions", "PARTS"),
         ("PyTorch", "rankopt.torch", "PARTS"),
