@@ -78,7 +78,7 @@ def test_example_runs_in_an_interpreter_of_its_own(example, tmp_path):
 
 
 def test_examples_are_few_and_short():
-    assert len(EXAMPLES) <= 12
+    assert len(EXAMPLES) <= 13
     assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in EXAMPLES) < 60
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -157,7 +158,7 @@ def simulate_clicks(
             clicked += np.bincount(place[clicks], minlength=shown.size).reshape(shown.shape)
             left -= some
         if temperature:
-            shares = np.mean([plackett_luce_marginals(one / temperature, width) for one in scores[:, own]], axis=0).T
+            shares = np.mean([_placements((one / temperature).tobytes(), width) for one in scores[:, own]], axis=0)
         else:
             lists = np.argsort(-scores[:, own], axis=1, kind="stable")[:, :width] * width + np.arange(width)
             shares = np.bincount(lists.ravel(), minlength=shown.size).reshape(shown.shape) / len(lists)
@@ -166,6 +167,12 @@ def simulate_clicks(
         found.append((own[at], place + 1, shown[at, place], clicked[at, place]))
     rows, at, shown, clicked = (np.concatenate(part) for part in zip(*found, strict=True))
     return ClickLog(queries, rows, at, shown, clicked, times, placements)
+
+
+@lru_cache(1 << 12)
+def _placements(scores: bytes, width: int) -> Floats:
+    """(n, width) of Plackett-Luce lists; kept for other logs of the same ranker."""
+    return np.ascontiguousarray(plackett_luce_marginals(np.frombuffer(scores), width).T)
 
 
 def _scores(ranker: Any, queries: Queries) -> Floats:
