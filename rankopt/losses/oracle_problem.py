@@ -36,6 +36,7 @@ from formulations.solvers.highs import Highs
 from formulations.solvers.solver import Solver
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import ArgmaxResult
+from rankopt.options import as_numbers
 
 LINEAR = ("objective", "profit", "cost")  # fields that hold a linear objective
 FEASIBLE = 1e-9  # of the terms of a row, by which a point may break it
@@ -103,7 +104,7 @@ class ProblemOracle:
     def __post_init__(self) -> None:
         problems = self.problems if isinstance(self.problems, Sequence) else (self.problems,)
         object.__setattr__(self, "problems", tuple(problems))
-        object.__setattr__(self, "profit", np.asarray(self.profit, dtype=np.float64))
+        object.__setattr__(self, "profit", as_numbers("profit", self.profit))
         for problem in self.problems:
             size = variables_of(problem)
             width = self.profit.shape[1] if self.profit.ndim == 2 else -1
