@@ -28,7 +28,8 @@ PACKAGES = (
     "formulations", "formulations.experimental", "formulations.integrality", "formulations.solvers", "rankopt",
     "rankopt.data", "rankopt.evaluation", "rankopt.measures", "rankopt.losses", "rankopt.ratings", "rankopt.rankers",
     "rankopt.optimize", "rankopt.engines", "rankopt.experimental", "rankopt.explanations", "rankopt.boosting",
-    "rankopt.policies", "rankopt.ascent", "rankopt.experiments", "rankopt.report", "rankopt.clicks", "rankopt.decisions",
+    "rankopt.policies", "rankopt.ascent", "rankopt.experiments", "rankopt.report", "rankopt.clicks",
+    "rankopt.decisions",
 )  # fmt: skip
 
 CALLED = ("function", "class", "problem class")
