@@ -187,7 +187,7 @@ class _Parity(CompactReprMixin):
         """
         groups = DocumentGroups.from_labels(labels, merit.size)
         if len(groups.labels) < 2:
-            raise InvalidProblemError(f"{self.label} compares groups; all documents are in {groups.labels}; add one")
+            raise InvalidProblemError(f"{self.label} compares groups; all documents are in {groups.labels}; give two")
         difference, ratio = self._bounds()
         deserved, share = groups.mean(merit), groups.exposure(attention, weight)
         favored = np.ones(deserved.size, dtype=bool)

@@ -353,7 +353,7 @@ class Queries(CompactReprMixin):
         except (IndexError, ValueError) as error:
             raise DataError(f"select cannot pick from {len(self)} queries: {error}.") from None
         if chosen.ndim != 1 or chosen.size == 0 or np.unique(chosen).size != chosen.size:
-            raise DataError("select needs distinct queries, at least one; got none, or one twice; pass distinct ones.")
+            raise DataError("select needs distinct queries, at least one; got none, or one twice. Pass distinct ones.")
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
