@@ -194,15 +194,15 @@ class ExposureEvaluation(CompactReprMixin):
         return float(gap.mean()) if gap.size else float("nan")
 
     def __str__(self) -> str:
-        kept, m = int(self.kept.sum()), self.utility.size
-        possible = np.isfinite(self.optimum)
+        kept, m, possible = int(self.kept.sum()), self.utility.size, np.isfinite(self.optimum)
+        of_those = self.utility[possible] if possible.any() else self.utility
         lines = [
-            f"{self.measure} {self.utility[possible].mean():.4f}; no policy under the limits exceeds {self.bound:.4f}",
+            f"{self.measure} {of_those.mean():.4f}; no policy under the limits exceeds {self.bound:.4f}",
             f"limits {'amortized' if self.amortized else 'per query'}: kept on {kept} of {m} queries, "
             f"worst excess {self.excess.max():.3f}, disparity {self.mean_disparity:.3f}",
         ]
         if not possible.all():
-            lines.append(f"no policy keeps the limits of {m - possible.sum()} queries; the first line is of the others")
+            lines.append(f"no policy keeps the limits of {m - possible.sum()} queries, which the first line leaves out")
         if kept:
             lines.append(f"gap to the optimum where they are kept: {self.mean_gap:.4f}")
         return "\n".join(lines)

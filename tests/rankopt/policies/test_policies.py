@@ -326,6 +326,7 @@ def test_limits_that_no_policy_keeps_are_broken_least():
     assert_allclose([found.least_excess[0], found.excess[0]], 0.6 / attention(3, 3).sum(), atol=1e-6)
     assert np.isnan(found.optimum[0])
     assert np.isnan(found.bound)
+    assert "no policy keeps the limits of 1 queries" in str(found)
 
 
 def test_a_query_without_two_groups_of_merit_has_no_limits():
