@@ -22,6 +22,7 @@ SUITES = {
     "ratings": "collaborative rankers on MovieLens: accuracy, seconds, memory, bounds, quotas",
     "sets": "training and ranking under constraints, what a quota costs, versions of a solver",
     "exposure": "policies under limits of exposure: learned, by linear program, and the proven optimum",
+    "decisions": "costs for optimization problems: regret, the minimum of SPO+, PyEPO, layers",
     "solvers": "what `solve` costs on top of the bare libraries, and what warm starts save",
     "faults": "fuzzed files, arrays, models and proofs; killed runs; comparison with enumeration",
 }

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 CHEAPEST = {
     "accuracy": "few_queries", "argmax": "generated", "training": "step", "criteria": "smooth",
     "direct": "line_search", "trees": "rounds", "clicks": "policies", "ratings": "growth", "sets": "prefixes",
-    "exposure": "held_out", "solvers": "overhead", "faults": "statements",
+    "exposure": "held_out", "decisions": "regret", "solvers": "overhead", "faults": "statements",
 }  # fmt: skip
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
 COMMAND = re.compile(r"python -m\s+benchmarks (\w+)(?: (\w+))?")
