@@ -151,7 +151,8 @@ def regret(run: Run) -> None:
         for method, own in values.items():
             risk, above, gap, seconds = own[:, 1:].mean(axis=0)
             p = p_value(own[:, 0], base[:, 0], 4)
-            cells = (f"{own[:, 0].mean():.2f}", p, f"{risk:.2f}", "" if np.isnan(above) else f"{above:.2f}", f"{gap:.1g}")
+            known = "" if np.isnan(above) else f"{above:.2f}"
+            cells = (f"{own[:, 0].mean():.2f}", p, f"{risk:.2f}", known, f"{gap:.1g}")
             summary.append((name, count, noise, method, *cells, f"{seconds / base[:, 4].mean():.2g}"))
     row = table("problem", "instances", "noise", "degree", *regrets[0][-1])
     for *key, means in regrets:
