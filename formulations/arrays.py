@@ -138,7 +138,7 @@ def integers(name: str, values: ArrayLike) -> Ints:
         wrong = array > np.iinfo(np.int64).max
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise InvalidProblemError(f"{name}[{index}] must be a 64-bit integer; got {array[index]}. Round or scale it.")
+        raise InvalidProblemError(f"{name}[{index}] must be an integer of 64 bits; got {array[index]}; round or scale.")
     return frozen(array.astype(np.int64))
 
 

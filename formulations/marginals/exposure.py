@@ -82,7 +82,8 @@ class DocumentGroups(CompactReprMixin):
     def index(self, label: Hashable) -> int:
         """Which group has this label."""
         if label not in self.labels:
-            raise InvalidProblemError(f"no document is in group {label!r}; known: {', '.join(map(repr, self.labels))}")
+            names = ", ".join(map(repr, self.labels))
+            raise InvalidProblemError(f"no document is in group {label!r}; groups are {names}")
         return self.labels.index(label)
 
     def limits(self, name: str, given: float | Mapping[Any, float], default: float) -> Floats:

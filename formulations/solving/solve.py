@@ -440,7 +440,9 @@ def solve_batch(
         if len(classes) > 1:
             raise InvalidProblemError(f"a batch must be of one class of problems; got {' and '.join(classes)}.")
         return [solve(one, solver, directed_rounding=directed_rounding) for one in batch]
-    check_type("batch", batch, RankTwoBatch, RelevanceBatch, cure="Pass what ranking(offsets=) returns, or problems.")
+    check_type(
+        "batch", batch, RankTwoBatch, RelevanceBatch, cure="Pass what ranking(..., offsets=) returns, or problems."
+    )
     batch = cast("RankTwoBatch | RelevanceBatch", batch)
     chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
     began = perf_counter()

@@ -101,8 +101,7 @@ class ClickLog(CompactReprMixin):
         position. Raises DataError for another position or click, and where a session has a document or a position
         twice.
         """
-        places: Any = position
-        n = np.size(places)
+        n = as_numbers("position", position).size
         queries, ids = codes_of_ids(query, n)
         documents, names_of = codes_of_ids(document, n)
         at, clicks = (
