@@ -260,7 +260,7 @@ def test_links_lead_to_files_and_headings():
 
 def test_readme_and_documentation_stay_short():
     assert len(README.splitlines()) <= 120
-    for pages, most in ((PAGES, 25_000), ((ROOT / "benchmarks").glob("*.md"), 5_600)):
+    for pages, most in ((PAGES, 25_000), ((ROOT / "benchmarks").glob("*.md"), 5_800)):
         assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= most
     entries = re.findall(r"^ +- [^:]+: \S+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert 10 < len(entries) <= 21
