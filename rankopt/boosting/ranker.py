@@ -237,8 +237,6 @@ class BoostedRanker(Ranker):
     _forest: Forest
     _init_model: BoostedRanker | None
 
-    _takes_gains: ClassVar[bool] = True
-
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
@@ -285,6 +283,9 @@ class BoostedRanker(Ranker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+
+    def _takes_gains(self) -> bool:
+        return True
 
     def fit(
         self,

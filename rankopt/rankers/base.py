@@ -173,9 +173,6 @@ class Ranker(BaseEstimator):
     _allow_nan: ClassVar[bool] = False
     """Whether the model itself takes NaN, and categories as codes."""
 
-    _takes_gains: ClassVar[bool] = False
-    """Whether what is trained is linear in the gains of documents, so that estimates from clicks do."""
-
     measure: Any
     normalize: Any = None
     normalize_: str | None
@@ -234,6 +231,10 @@ class Ranker(BaseEstimator):
         with measuring_gains(self, queries):
             self._fit(queries, weights, evaluation)
         return self
+
+    def _takes_gains(self) -> bool:
+        """Whether what is trained is linear in the gains of documents, so that estimates from clicks do."""
+        return False
 
     def _content(self, queries: Queries) -> Sequence[str]:
         """The attributes that training depends on."""

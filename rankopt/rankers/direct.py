@@ -215,8 +215,6 @@ class DirectRanker(LinearRanker):
     best_score_: float
     _learned_from: tuple[Queries, Floats]
 
-    _takes_gains: ClassVar[bool] = True
-
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
@@ -263,6 +261,9 @@ class DirectRanker(LinearRanker):
         self.constraints = constraints
         self.normalize = normalize
         self.missing = missing
+
+    def _takes_gains(self) -> bool:
+        return True
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()

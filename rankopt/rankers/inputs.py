@@ -219,7 +219,7 @@ def measuring_gains(ranker: Any, queries: Queries) -> Iterator[None]:
     if not queries.has_gains:
         yield
         return
-    if not ranker._takes_gains:
+    if not ranker._takes_gains():
         raise OptionError(
             f"{type(ranker).__name__} trains no function that is linear in the gains of documents, so estimates from "
             "clicks would be biased; use LargeMarginRanker, SmoothRanker, DirectRanker, BoostedRanker, "

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,8 +178,6 @@ class LargeMarginRanker(OptimizedRanker):
     this iterate.
     """
 
-    _takes_gains: ClassVar[bool] = True
-
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
@@ -236,6 +234,9 @@ class LargeMarginRanker(OptimizedRanker):
         self.missing = missing
         self.penalty = penalty
         self.coef_bounds = coef_bounds
+
+    def _takes_gains(self) -> bool:
+        return True
 
     partial_fit = partial_fit
 

@@ -195,8 +195,6 @@ class RegressionRanker(LinearRanker):
     alpha_: Floats
     best_score_: float
 
-    _takes_gains: ClassVar[bool] = True
-
     def __init__(
         self,
         alpha: float | Literal["auto"] = "auto",
@@ -215,6 +213,9 @@ class RegressionRanker(LinearRanker):
         self.normalize = normalize
         self.coef_bounds = coef_bounds
         self.missing = missing
+
+    def _takes_gains(self) -> bool:
+        return True
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         chosen = isinstance(self.alpha, str)

@@ -93,8 +93,7 @@ class LossRanker(OptimizedRanker):
 
     _from_zero: ClassVar[tuple[float, ...]] = LOSS_FACTORS
 
-    @property
-    def _takes_gains(self) -> bool:  # type: ignore[override]
+    def _takes_gains(self) -> bool:
         return bool(getattr(get_loss(self.loss), "linear_in_gains", False))
 
     def __init__(

@@ -147,8 +147,6 @@ class SmoothRanker(LinearRanker):
     certificate_: Certificate
     history_: History
 
-    _takes_gains: ClassVar[bool] = True
-
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
@@ -187,6 +185,9 @@ class SmoothRanker(LinearRanker):
         self.normalize = normalize
         self.coef_bounds = coef_bounds
         self.missing = missing
+
+    def _takes_gains(self) -> bool:
+        return True
 
     def objective(self, queries: Queries, query_weight: Weights | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""
