@@ -3,9 +3,10 @@
 Observations are features x_i and decisions y_i of a problem with the points Y_i; costs are ĉ_i = W x_i, without a
 regularizer, so that scaling W is free (a problem that maximizes has profits, and all signs change).
 
-*Unique optimum.* loss_i(W) = max_{y in Y_i} ‖y - y_i‖₁ + 2ĉ_iᵀ(y_i - y). If loss_i < 1, then y_i is better than all
-other decisions of zeros and ones, because these are at a distance of 1 or more. Conversely, costs under which each y_i
-is the only optimum have loss 0 after scaling. So the least mean loss is 0 exactly where such costs exist.
+*Unique optimum.* loss_i(W) = max_{y in Y_i} ‖y - y_i‖₁ + 2ĉ_iᵀ(y_i - y), variables within [0, 1]. If loss_i = 0, then
+y_i is better than all other decisions. If loss_i < 1, then W / (1 - loss_i) has loss 0, unless Y_i has vertices that
+are not of zeros and ones. Conversely, costs under which each y_i is the only optimum have loss 0 after scaling. So the
+least mean loss is 0 exactly where such costs exist.
 
 *Ties allowed.* loss_i(W) = max_{y in Y_i} 2ĉ_iᵀ(y_i - y), how far y_i is from optimal. W = 0 would do, and so would all
 costs that are constant on Y_i. With a point ȳ_i of the relative interior of the hull of Y_i, ĉ_iᵀȳ_i >= ĉ_iᵀy_i holds
@@ -30,6 +31,7 @@ from scipy.sparse import csr_array, hstack, vstack
 from formulations.arrays import Bools, Floats
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, SolverError
+from formulations.problems.assignment import ProfitProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem
 from formulations.solvers.highs import Highs
@@ -42,6 +44,7 @@ from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import COUNT, NOT_NEGATIVE, POSITIVE, check
 
 SAME = 1e-9  # of a difference of values, that is rounding
+EXPLAINED = 1e-6  # the loss that counts as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class RecoveredCosts(CompactReprMixin):
 
     model: a fitted DecisionRegressor that predicts the costs; its `certificate_` has the mean loss and the proven bound
     of the least one. loss: (m,) the proven loss of each observation. explained: (m,) whether it is proved the unique
-    optimum (loss < 1); with ties, an optimum (loss <= tol).
+    optimum (loss 0 under a multiple of its costs); with ties, an optimum (loss <= tol).
     """
 
     model: DecisionRegressor
@@ -76,7 +79,7 @@ def recover_costs(
     Parameters
     ----------
     problem, X, fit_intercept, solver : as in `DecisionRegressor`.
-    decisions : (m, n) observed decisions, feasible; of zeros and ones unless `ties`.
+    decisions : (m, n) observed decisions, feasible; unless `ties` of zeros and ones, and the variables limited to [0, 1].
     ties : whether it suffices that each is an optimum, among others; costs under which all decisions are alike are
         excluded by a normalization.
     limit : the bound of the least loss is proved for weights of at most this magnitude.
@@ -84,7 +87,7 @@ def recover_costs(
 
     Raises
     ------
-    DataError : a decision breaks a constraint, or is not of zeros and ones. InfeasibleError : with ties, only costs
+    DataError : a decision breaks a constraint, or a variable is not within [0, 1]. InfeasibleError : with ties, only costs
     under which all decisions are alike explain the observations.
     """
     for name, option, rule in (("limit", limit, POSITIVE), ("tol", tol, NOT_NEGATIVE), ("max_iter", max_iter, COUNT)):
@@ -97,6 +100,8 @@ def recover_costs(
         raise DataError(f"{oracle.broken} of {len(observed)} decisions break the constraints; leave them out")
     if not (ties or np.isin(observed, (0.0, 1.0)).all()):
         raise DataError("decisions must be of zeros and ones to be unique optima by a margin; pass ties=True")
+    if not ties:
+        check_unit_box(oracle)
     features, normal = data.design.reshape(*observed.shape, -1) if oracle.flat else data.design[:, None, :], None
 
     def gradients(weight: Floats, terms: Floats = features) -> Floats:
@@ -112,11 +117,12 @@ def recover_costs(
         if not normal.any():
             raise InfeasibleError("only costs under which all decisions are alike make every observed decision optimal")
 
-    def losses(w: Floats) -> tuple[Floats, Floats]:
-        """The proven loss of each observation (m,), and the decisions (m, n) that have it."""
+    def losses(w: Floats, factor: Any = 1.0) -> tuple[Floats, Floats]:
+        """The proven loss of each observation (m,), its costs times a factor (m, 1), and decisions (m, n) of this loss."""
         scores = 2.0 * data.sign * data.design @ w.reshape(-1, data.design.shape[1]).T
+        scores = factor * scores.reshape(observed.shape)
         found = oracle.at(scores.reshape(oracle.shape), prove=True)
-        own = ((oracle.profit - scores.reshape(observed.shape)) * observed).sum(axis=1)
+        own = ((oracle.profit - scores) * observed).sum(axis=1)
         return np.maximum(found.bound + own, 0.0), found.slope.reshape(observed.shape)
 
     master = _Master(len(observed), gradients(observed).shape[1], normal, limit)
@@ -131,8 +137,10 @@ def recover_costs(
             raise DataError(f"weights exceed limit = {limit:g}; raise it, or scale or remove features")
         (loss, decision), bound = losses(w), max(bound, proved)
         if not ties and tol < loss.max() < 1.0:  # unique optima by some margin: enlarge it
-            w = w / (1.0 - loss.max())
-            loss, decision = losses(w)
+            larger = w / (1.0 - loss.max())
+            apart = losses(larger)
+            if apart[0].mean() < loss.mean():  # else vertices are fractional
+                w, (loss, decision) = larger, apart
         if loss.mean() < best:
             best, chosen, least = float(loss.mean()), w, loss
         if best - bound <= tol:
@@ -143,7 +151,21 @@ def recover_costs(
     claimed = {"claimed": oracle.claimed} if oracle.claimed else {}
     proof = Certificate("global", best, min(bound, best), stop, parts=claimed)
     model._keep(Training(chosen, proof, History.from_rows(Step, []), state, best), 0.0)
-    return RecoveredCosts(model, least, least <= tol if ties else least < 1.0)
+    if ties:
+        return RecoveredCosts(model, least, least <= tol)
+    factor = 1.0 / np.where(least < 1.0, 1.0 - least, 1.0)
+    return RecoveredCosts(model, least, (least < 1.0) & (losses(chosen, factor[:, None])[0] <= EXPLAINED))
+
+
+def check_unit_box(oracle: ProblemOracle) -> None:
+    """Raise DataError if a variable of a problem can be below 0 or above 1: distances are then not linear."""
+    for problem in oracle.problems:
+        program, n = problem.program, variables_of(problem)
+        if isinstance(problem, ProfitProblem) or ((program.lower >= 0.0).all() and (program.upper <= 1.0).all()):
+            continue
+        limits = ProblemOracle((problem,), np.zeros((1, n)), oracle.solver).solve(np.vstack([np.eye(n), -np.eye(n)]))
+        if (limits.value > np.repeat([1.0, 0.0], n) + SAME).any():
+            raise DataError("variables must be limited to [0, 1] for unique optima by a margin; pass ties=True")
 
 
 class _Master:

@@ -184,3 +184,20 @@ def test_errors_name_the_cure(options, error, message):
     given = {"X": np.eye(3), "decisions": np.array([[1.0, 1.0, 0.0, 0.0, 0.0]] * 3), **options}
     with pytest.raises(error, match=message):
         recover_costs(problem, **given)
+
+
+def test_variables_beyond_one_are_refused_and_those_that_only_their_limits_permit_are_not():
+    many = LinearProgram(np.ones(2), np.ones((1, 2)), [0.0], [10.0], np.zeros(2), [2.0, 1.0], integer=[True, True])
+    with pytest.raises(DataError, match=r"limited to \[0, 1\]"):  # 2 - 1 would count as a distance of -1
+        recover_costs(many, np.ones((3, 1)), [[1, 0]] * 3)
+    one = LinearProgram(np.ones(2), np.ones((1, 2)), [0.0], [1.0], np.zeros(2), [2.0, 1.0], integer=[True, True])
+    assert recover_costs(one, np.ones((3, 1)), [[1, 0]] * 3).explained.all()
+
+
+def test_a_decision_that_a_fractional_vertex_beats_is_not_explained_and_the_least_loss_is_proved():
+    program = LinearProgram(np.ones(2), np.ones((1, 2)), [-np.inf], [10.0], np.zeros(2), [0.4, 1.0])
+    found = recover_costs(program, np.ones((2, 2, 1)), [[0, 1]] * 2, fit_intercept=False)  # profits (c, c)
+    assert found.model.certificate_.value == pytest.approx(0.8, abs=1e-6)  # max(0, .4 + .8 c) + max(0, 1 - 2 c)
+    assert found.model.certificate_.gap <= 1e-6
+    assert not found.explained.any()
+    assert (found.model.decide(np.ones((2, 2, 1))).decision == [0.4, 1.0]).all()
