@@ -31,13 +31,12 @@ from scipy.sparse import csr_array, hstack, vstack
 from formulations.arrays import Bools, Floats
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, SolverError
-from formulations.problems.assignment import ProfitProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem
 from formulations.solvers.highs import Highs
 from rankopt.decisions.regressor import DecisionRegressor
 from rankopt.errors import DataError
-from rankopt.losses.oracle_problem import ProblemOracle, variables_of
+from rankopt.losses.oracle_problem import ProblemOracle, check_unit_box, variables_of
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.state import PlaneSet, State
@@ -155,17 +154,6 @@ def recover_costs(
         return RecoveredCosts(model, least, least <= tol)
     factor = 1.0 / np.where(least < 1.0, 1.0 - least, 1.0)
     return RecoveredCosts(model, least, (least < 1.0) & (losses(chosen, factor[:, None])[0] <= EXPLAINED))
-
-
-def check_unit_box(oracle: ProblemOracle) -> None:
-    """Raise DataError if a variable of a problem can be below 0 or above 1: distances are then not linear."""
-    for problem in oracle.problems:
-        program, n = problem.program, variables_of(problem)
-        if isinstance(problem, ProfitProblem) or ((program.lower >= 0.0).all() and (program.upper <= 1.0).all()):
-            continue
-        limits = ProblemOracle((problem,), np.zeros((1, n)), oracle.solver).solve(np.vstack([np.eye(n), -np.eye(n)]))
-        if (limits.value > np.repeat([1.0, 0.0], n) + SAME).any():
-            raise DataError("variables must be limited to [0, 1] for unique optima by a margin; pass ties=True")
 
 
 class _Master:

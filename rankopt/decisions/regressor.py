@@ -22,7 +22,7 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.fitting import atomic, warn_interrupted
 from rankopt.losses import get_bound
 from rankopt.losses.margin import Convex, MarginLoss
-from rankopt.losses.oracle_problem import Decisions, ProblemOracle, feasible_set, variables_of
+from rankopt.losses.oracle_problem import Decisions, ProblemOracle, check_unit_box, feasible_set, variables_of
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import CLAIMED, Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Judge, Training
@@ -201,8 +201,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         ----------
         X : (m, d), one weight vector a variable; or (m, n, d), features of each variable and one weight vector for all.
         costs : (m, n) true costs, of a maximization profits; matrices are read row by row.
-        decisions : (m, n) observed decisions in place of costs, for loss="hamming". A warning counts those that break
-            the constraints.
+        decisions : (m, n) observed decisions in place of costs, for loss="hamming", where variables are limited to
+            [0, 1]. A warning counts those that break the constraints.
         sample_weight : (m,) positive weights of the instances.
         eval_set : (X, costs) of other instances; of the weights that training passes through, those of the best score
             there are returned.
@@ -341,6 +341,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         oracle, regression, n = data.oracle, data.regression(), data.oracle.profit.shape[1]
         linear = Linear(2.0 * data.sign * data.design, np.arange(len(data.design)))  # scores are twice the profits
         bound: Any = get_bound(LOSSES[self.loss])
+        if self.loss == "hamming":
+            check_unit_box(oracle)
         if broken := oracle.broken:
             bound = _AnySign()
             warnings.warn(

@@ -314,6 +314,22 @@ def is_integer(problem: Problem) -> bool:
     return isinstance(problem, LinearProgram) and problem.integer is not None and bool(problem.integer.any())
 
 
+def check_unit_box(oracle: ProblemOracle) -> None:
+    """Raise DataError if a variable can be below 0 or above 1, so that the distance of decisions is not linear."""
+    for problem in oracle.problems:
+        if isinstance(problem, ProfitProblem):
+            continue
+        program, units = problem.program, np.eye(variables_of(problem))
+        if (program.lower >= 0.0).all() and (program.upper <= 1.0).all():
+            continue
+        limits = replace(oracle, problems=(problem,), profit=np.vstack([units, -units]), observed=None).optimal
+        if (limits.value > np.repeat([1.0, 0.0], len(units)) + FEASIBLE).any():
+            raise DataError(
+                "a variable can be below 0 or above 1, so that the Hamming distance is not linear; train on costs by "
+                "another loss, or on observed decisions by recover_costs(..., ties=True)"
+            )
+
+
 def knapsack_of(problem: Problem) -> tuple[Ints, Ints] | None:
     """Weights (rows, n) and capacities (rows,), if the points are the 0/1 vectors whose integer weights are within the
     capacities, and these are few (`STATES`). None for other problems."""

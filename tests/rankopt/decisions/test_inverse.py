@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations import Highs, InfeasibleError, LinearProgram, matching
 from rankopt import load_model
 from rankopt.data import decision_samples
-from rankopt.decisions import recover_costs
+from rankopt.decisions import DecisionRegressor, recover_costs
 from rankopt.errors import DataError, OptionError
 
 
@@ -188,10 +188,14 @@ def test_errors_name_the_cure(options, error, message):
 
 def test_variables_beyond_one_are_refused_and_those_that_only_their_limits_permit_are_not():
     many = LinearProgram(np.ones(2), np.ones((1, 2)), [0.0], [10.0], np.zeros(2), [2.0, 1.0], integer=[True, True])
-    with pytest.raises(DataError, match=r"limited to \[0, 1\]"):  # 2 - 1 would count as a distance of -1
-        recover_costs(many, np.ones((3, 1)), [[1, 0]] * 3)
+    X, observed = np.ones((3, 1)), [[1, 0]] * 3
+    with pytest.raises(DataError, match="not linear"):  # 2 - 1 would count as a distance of -1
+        recover_costs(many, X, observed)
+    with pytest.raises(DataError, match="not linear"):
+        DecisionRegressor(many, loss="hamming").fit(X, decisions=observed)
+    assert recover_costs(many, X, [[2, 1]] * 3, ties=True).explained.all()
     one = LinearProgram(np.ones(2), np.ones((1, 2)), [0.0], [1.0], np.zeros(2), [2.0, 1.0], integer=[True, True])
-    assert recover_costs(one, np.ones((3, 1)), [[1, 0]] * 3).explained.all()
+    assert recover_costs(one, X, observed).explained.all()
 
 
 def test_a_decision_that_a_fractional_vertex_beats_is_not_explained_and_the_least_loss_is_proved():
