@@ -48,8 +48,8 @@ def raise_interruptions() -> Iterator[None]:
 
 
 def warn_interrupted(what: str, stacklevel: int = 5) -> None:
-    """Warn that the ranker has the best `what` so far. stacklevel: frames up to the user's."""
-    message = f"training was interrupted; the ranker holds the best {what} so far. Fit again for a complete result."
+    """Warn that the estimator has the best `what` so far. stacklevel: frames up to the user's."""
+    message = f"training was interrupted; the estimator holds the best {what} so far. Fit again for a complete result."
     warnings.warn(message, TrainingInterruptedWarning, stacklevel=stacklevel)
 
 

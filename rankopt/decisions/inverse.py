@@ -78,7 +78,7 @@ def recover_costs(
     Parameters
     ----------
     problem, X, fit_intercept, solver : as in `DecisionRegressor`.
-    decisions : (m, n) observed decisions, feasible; unless `ties` of zeros and ones, and the variables limited to [0, 1].
+    decisions : (m, n) observed decisions, feasible; unless `ties` of zeros and ones, with variables in [0, 1].
     ties : whether it suffices that each is an optimum, among others; costs under which all decisions are alike are
         excluded by a normalization.
     limit : the bound of the least loss is proved for weights of at most this magnitude.
@@ -86,8 +86,8 @@ def recover_costs(
 
     Raises
     ------
-    DataError : a decision breaks a constraint, or a variable is not within [0, 1]. InfeasibleError : with ties, only costs
-    under which all decisions are alike explain the observations.
+    DataError : a decision breaks a constraint, or a variable is not within [0, 1]. InfeasibleError : with ties, only
+    costs under which all decisions are alike explain the observations.
     """
     for name, option, rule in (("limit", limit, POSITIVE), ("tol", tol, NOT_NEGATIVE), ("max_iter", max_iter, COUNT)):
         check(name, option, (rule,))
@@ -117,7 +117,7 @@ def recover_costs(
             raise InfeasibleError("only costs under which all decisions are alike make every observed decision optimal")
 
     def losses(w: Floats, factor: Any = 1.0) -> tuple[Floats, Floats]:
-        """The proven loss of each observation (m,), its costs times a factor (m, 1), and decisions (m, n) of this loss."""
+        """The proven losses (m,) of the observations, costs times a factor (m, 1), and decisions (m, n) of this loss."""
         scores = 2.0 * data.sign * data.design @ w.reshape(-1, data.design.shape[1]).T
         scores = factor * scores.reshape(observed.shape)
         found = oracle.at(scores.reshape(oracle.shape), prove=True)

@@ -95,9 +95,10 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         `formulations.as_problem` reads; its own objective does not count. Or a function from a row of X to the problem
         of that instance, where feasible sets differ; all have n variables.
     loss : default "spo+"
-        "spo+", the convex bound [Elmachtoub and Grigas 2022]; "tie-aware" and "nonconvex", tighter ones that are convex
-        minus convex; "hamming", the structured hinge loss of the Hamming distance to the best decisions, or to
-        observed ones; "squared", ½‖ĉ - c‖², which ignores the problem.
+        "spo+", the convex bound [Elmachtoub and Grigas 2022]; "nonconvex", a tighter one, convex minus convex;
+        "tie-aware", tighter than "spo+" only for instances with several best decisions; "hamming", the structured hinge
+        loss of the Hamming distance to the best decisions, or to observed ones; "squared", ½‖ĉ - c‖², which ignores the
+        problem.
     lam : default "scale"
         λ, or "scale": a tenth of the risk at the least-squares weights, divided by the square of their norm, with
         features in units of their root mean square; 1 for observed decisions; for "squared" 1e-6 times the mean square
@@ -476,7 +477,7 @@ def _matrix(name: str, values: Any, X: Any, n: int) -> Floats:
     """(m, n) finite numbers, one row an instance; DataError for what is no array of numbers, or has another shape."""
     check_no_mask(name, values, DataError)
     try:
-        found = np.asarray(values, dtype=np.float64)
+        found = np.asarray(values, dtype=None if np.iscomplexobj(values) else np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be an array of {len(X)} × {n} numbers; got {type(values).__name__}") from error
     if found.ndim < 2 or found.size != len(X) * n or len(found) != len(X) or (np.ndim(X) == 3 and n != X.shape[1]):

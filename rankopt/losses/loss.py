@@ -101,7 +101,7 @@ def check_sign(loss: Any, value: Floats, scores: Floats) -> None:
         if hasattr(loss, "argmax"):  # whose best value is at least that of the reference
             raise CertificateError(
                 f"nothing is proved: a margin loss is {least:.6g}. Either the argmax solver returned a wrong ranking "
-                "or value (choose another argmax_solver), or a bound of your own can be negative (set its attribute "
+                "or value (choose another solver), or a bound of your own can be negative (set its attribute "
                 "is_nonnegative = False)."
             )
         raise OptionError(

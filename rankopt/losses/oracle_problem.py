@@ -69,7 +69,7 @@ def feasible_set(problem: Any) -> Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class ProblemOracle:
+class ProblemOracle(CompactReprMixin):
     """gain(y) = bᵀy and r(y) = y over the points y of a problem, for m instances.
 
     Value and bound of the argmax are kept apart, so that a solver may be inexact: a plane from any point is valid, and
@@ -115,8 +115,12 @@ class ProblemOracle:
                 )
         if not np.isfinite(self.profit).all():
             raise DataError("profits must be finite; got inf or nan")
-        if self.observed is not None and np.shape(self.observed) != self.profit.shape:
-            raise DataError(f"observed must have the shape {self.profit.shape}; got {np.shape(self.observed)}")
+        if self.observed is not None and (
+            np.shape(self.observed) != self.profit.shape or not np.isfinite(self.observed).all()
+        ):
+            raise DataError(
+                f"observed must have the shape {self.profit.shape} and be finite; got {np.shape(self.observed)}, or nan"
+            )
         if len(self.problems) not in (1, len(self.profit)):
             raise DataError(f"{len(self.problems)} problems do not fit {len(self.profit)} instances; pass one, or each")
 

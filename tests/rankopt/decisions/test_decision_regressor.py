@@ -337,6 +337,7 @@ def test_limits_and_callbacks_end_training(paths):
         ({}, {"X": np.ma.masked_equal(np.eye(4), 1)}, DataError, "X .*mask"),
         ({}, {"costs": 3.0}, DataError, "costs have the shape"),
         ({}, {"costs": [["a"] * 9] * 4}, DataError, "costs must be an array of 4 × 9 numbers"),
+        ({}, {"costs": np.full((4, 9), 1j)}, ValueError, "Complex data"),
         ({}, {"eval_set": np.eye(4)}, DataError, "eval_set must be a pair"),
         ({"loss": "squared", "w0": [1.0]}, {}, OptionError, "w0 must be 45 finite numbers"),
         ({}, {"X": np.ones((4, 8, 2))}, DataError, "does not fit X"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from problems.decisions import KINDS, instances, sign_of, spo_plus, worst_regret
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from formulations import (
     Highs,
@@ -388,3 +389,35 @@ def test_features_of_the_driver(X, message):
     oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))
     with pytest.raises(DataError, match=message):
         minimize_risk(oracle, X, lam=1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_nonconvex_bound_accepts_decisions_drawn_at_random(kind):
+    rng = np.random.default_rng(7)
+    problem, points = KINDS[kind](rng)
+    X, costs = instances(rng, 20, points.shape[1])
+    model = DecisionRegressor(problem, loss="nonconvex", lam=0.1, w0="zeros", solver=_drawn(rng, points))
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, costs)
+    sign, weights = sign_of(problem), np.column_stack([model.coef_, model.intercept_])
+    scores, profit = 2.0 * sign * model.predict(X) @ points.T, sign * costs @ points.T
+    loss = (scores - profit).max(axis=1) + profit.max(axis=1) - scores.max(axis=1)
+    assert model.certificate_.value >= loss.mean() + 0.05 * np.sum(weights**2)
+
+
+def _drawn(rng, points):
+    """A solver that returns any point: of assignments the column of each row."""
+
+    def solve(problem):
+        point = points[rng.integers(len(points))]
+        return point.reshape(problem.profit.shape).argmax(axis=1) if hasattr(problem, "profit") else point
+
+    return solve
+
+
+def test_observed_decisions_of_an_oracle_are_finite_and_its_repr_is_short():
+    problem, points = KINDS["top two"](None)
+    profit = np.ones((50, points.shape[1]))
+    assert len(repr(ProblemOracle(problem, profit))) < 400
+    with pytest.raises(DataError, match=r"observed must have the shape .* and be finite"):
+        ProblemOracle(problem, profit, observed=np.full(profit.shape, np.nan))

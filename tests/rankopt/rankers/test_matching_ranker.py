@@ -365,6 +365,7 @@ def test_what_pairs_and_constraints_do_not_take_is_refused(pairs, made):
     for wrong, message in (
         ({"pairs": "left"}, "pairs must be two attributes"),
         ({"pairs": ("left", "right"), "degrees": (0, 1)}, "degrees must be two positive integers"),
+        ({"degrees": (3, 1)}, "limits pairs; pass pairs"),
         ({"pairs": ("left", "right"), "n_positions": 2}, "are options of slots"),
         ({"pairs": ("left", "right"), "constraints": Admissible(2)}, "pairs take no constraints"),
         (
