@@ -117,7 +117,7 @@ def recover_costs(
             raise InfeasibleError("only costs under which all decisions are alike make every observed decision optimal")
 
     def losses(w: Floats, factor: Any = 1.0) -> tuple[Floats, Floats]:
-        """The proven losses (m,) of the observations, costs times a factor (m, 1), and decisions (m, n) of this loss."""
+        """The proven losses (m,), of costs times a factor (m, 1), and decisions (m, n) that have them."""
         scores = 2.0 * data.sign * data.design @ w.reshape(-1, data.design.shape[1]).T
         scores = factor * scores.reshape(observed.shape)
         found = oracle.at(scores.reshape(oracle.shape), prove=True)
