@@ -218,8 +218,7 @@ class Ranker(BaseEstimator):
         is then linear in the gains: DCG@10 where `measure` is the default, DCG@k, P@k.
         A fit that fails leaves the ranker as it was.
         """
-        X, query_weight = of_clicks(X, propensities, estimator, query_weight)
-        eval_set, _ = of_clicks(eval_set, propensities, estimator, None)
+        X, eval_set, query_weight = of_clicks(X, eval_set, propensities, estimator, query_weight)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
         warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)

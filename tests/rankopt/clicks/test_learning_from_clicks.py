@@ -129,6 +129,14 @@ def test_what_is_refused(log, sample):
         LossRanker("listnet").fit(log, propensities=BIAS)
     with pytest.raises(DataError, match="alternatives"):
         LargeMarginRanker().fit(sample.train.features, sample.train.relevance, gains=sample.train.relevance)
+    with pytest.raises(DataError, match="gains cannot be passed with a log"):
+        LargeMarginRanker().fit(log, propensities=BIAS, gains=sample.train.relevance)
+    with pytest.raises(OptionError, match="propensities are of a ClickLog"):
+        LargeMarginRanker().fit(sample.train, propensities=BIAS)
+    ranker = LargeMarginRanker().fit(log, propensities=BIAS)
+    for method in (ranker.predict, ranker.score):
+        with pytest.raises(OptionError, match=r"only `fit` takes a ClickLog; pass log\.queries"):
+            method(log)
     with pytest.raises(DataError, match="the gain is nan"):
         sample.train.with_gains(np.full(sample.train.n_documents, np.nan))
     with pytest.raises(DataError, match="differ in having grades, or gains"):
