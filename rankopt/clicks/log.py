@@ -98,8 +98,8 @@ class ClickLog(CompactReprMixin):
         features (N, d): of the document of each row, the same in all rows of a document; or a `Queries` with document
         ids, which then has the documents that were not shown too. position: 1 is the top. click: 0 or 1. session: which
         rows are one list; without it the number of sessions of a query is the largest number of impressions at a
-        position or of a document. Raises DataError for another position or click, and where a session has a document or a position
-        twice.
+        position or of a document. Raises DataError for another position or click, and where a session has a document
+        or a position twice.
         """
         n = as_numbers("position", position).size
         if not n:
@@ -302,7 +302,7 @@ class ClickLog(CompactReprMixin):
         m, seen = len(self.queries), self.exposure(propensities, policy=False)
         check("folds", folds, (Interval(2, integer=True),))
         if m < 2:
-            raise DataError("\"dr\" predicts a query by a model of others, and this log has one query; use \"ips\".")
+            raise DataError('"dr" predicts a query by a model of others, and this log has one query; use "ips".')
         clicks = self.by_row(self.clicked - self.shown * propensities.trust_at(self.positions))
         target = np.divide(clicks, seen, out=np.zeros_like(seen), where=seen > 0)
         weight = seen * self.sessions_of_row

@@ -112,7 +112,8 @@ class PositionBias(CompactReprMixin):
         as the model. Prefer `from_swaps`.
 
         model: a scikit-learn classifier with sample_weight and predict_proba, by default a logistic regression of
-        scaled features, with means and indicators in place of NaN. Intervals as in `from_swaps`, of fits that start at the estimate.
+        scaled features, with means and indicators in place of NaN. Intervals as in `from_swaps`, of fits that start at
+        the estimate.
 
         Source: regression EM [Wang et al. 2018].
         """
