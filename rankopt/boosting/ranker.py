@@ -311,8 +311,7 @@ class BoostedRanker(Ranker):
         path of a saved one; its trees are continued by `n_estimators` more."""
         self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
         # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
-        X, query_weight = of_clicks(X, propensities, estimator, query_weight)
-        eval_set, _ = of_clicks(eval_set, propensities, estimator, None)
+        X, eval_set, query_weight = of_clicks(X, eval_set, propensities, estimator, query_weight)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
         warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)

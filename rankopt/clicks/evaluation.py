@@ -110,6 +110,8 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
     if given is not None and (placements := as_numbers("ranker", given)).ndim == 2:
         if len(placements) != queries.n_documents:
             raise DataError(f"placements must have {queries.n_documents} rows, one a document; got {len(placements)}.")
+        if not (placements >= 0).all() or (placements.sum(axis=1) > 1 + 1e-9).any():
+            raise DataError("placements must be probabilities, at most 1 in each row.")
         first = queries.offsets[:-1][queries.query_of(np.arange(len(placements)))]
         size = np.diff(queries.offsets)[queries.query_of(np.arange(len(placements)))]
         found = np.zeros(len(placements))

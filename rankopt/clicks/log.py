@@ -16,7 +16,7 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints, as_path, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
-from rankopt.clicks.propensities import PositionBias
+from rankopt.clicks.propensities import PositionBias, of_scaled_features
 from rankopt.data.queries import Queries
 from rankopt.data.tables import column_of, find_column, table_at
 from rankopt.data.typing import Ids, Rows, Values
@@ -98,10 +98,12 @@ class ClickLog(CompactReprMixin):
         features (N, d): of the document of each row, the same in all rows of a document; or a `Queries` with document
         ids, which then has the documents that were not shown too. position: 1 is the top. click: 0 or 1. session: which
         rows are one list; without it the number of sessions of a query is the largest number of impressions at a
-        position. Raises DataError for another position or click, and where a session has a document or a position
-        twice.
+        position or of a document. Raises DataError for another position or click, and where a session has a document
+        or a position twice.
         """
         n = as_numbers("position", position).size
+        if not n:
+            raise DataError("a log needs impressions, one a row; got none.")
         queries, ids = codes_of_ids(query, n)
         documents, names_of = codes_of_ids(document, n)
         at, clicks = (
@@ -134,6 +136,7 @@ class ClickLog(CompactReprMixin):
             keys, counts = np.unique(queries * (places.max() + 1) + places, return_counts=True)
             sessions = np.zeros(len(known), dtype=np.int64)
             np.maximum.at(sessions, keys // (places.max() + 1), counts)
+            np.maximum.at(sessions, queries, np.bincount(codes)[codes])
         keys, record = np.unique(codes * (places.max() + 1) + places, return_inverse=True)
         return cls(
             known, *np.divmod(keys, places.max() + 1), np.bincount(record),
@@ -261,8 +264,9 @@ class ClickLog(CompactReprMixin):
             "dr"        m_j + (c_j - ρ̂_j m_j) / ρ_j, m the relevance that a model predicts which has not seen the query
 
         Where ρ_j = 0 the log says nothing about the document: b̂ is 0, and m_j for "dr". model: a scikit-learn regressor
-        that takes sample_weight, by default a ridge of scaled features; its predictions are cut to [0, 1]. folds: the
-        number of parts of the queries, each predicted by a model of the others.
+        that takes sample_weight, by default a ridge of scaled features, with means and indicators in place of NaN; its
+        predictions are cut to [0, 1]. folds: the largest number of parts of the queries, each predicted by a model of
+        the others.
 
         Source: Joachims, Swaminathan and Schnabel 2017; Oosterhuis and de Rijke 2020 (policy-aware); Oosterhuis 2023
         (doubly robust); Agarwal et al. 2019 (trust).
@@ -294,16 +298,16 @@ class ClickLog(CompactReprMixin):
         """(N,) the relevance in [0, 1] of each document by models of the queries of other parts, from its features."""
         from sklearn.base import clone
         from sklearn.linear_model import Ridge
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
 
         m, seen = len(self.queries), self.exposure(propensities, policy=False)
-        check("folds", folds, (Interval(2, m, "both", integer=True),) if m > 1 else (None,))
+        check("folds", folds, (Interval(2, integer=True),))
+        if m < 2:
+            raise DataError('"dr" predicts a query by a model of others, and this log has one query; use "ips".')
         clicks = self.by_row(self.clicked - self.shown * propensities.trust_at(self.positions))
         target = np.divide(clicks, seen, out=np.zeros_like(seen), where=seen > 0)
         weight = seen * self.sessions_of_row
         part = np.empty(m, dtype=np.int64)
-        part[sorted(range(m), key=lambda q: str(self.queries.query_ids[q]))] = np.arange(m) % folds
+        part[sorted(range(m), key=lambda q: str(self.queries.query_ids[q]))] = np.arange(m) % min(folds, m)
         of_row = part[self.queries.query_of(np.arange(seen.size))]
         found = np.zeros(seen.size)
         for fold in range(folds):
@@ -312,7 +316,7 @@ class ClickLog(CompactReprMixin):
                 continue
             features = self.queries.features
             if model is None:
-                learned: Any = make_pipeline(StandardScaler(with_mean=False), Ridge())
+                learned: Any = of_scaled_features(Ridge())
                 learned.fit(features[train], target[train], ridge__sample_weight=weight[train])
             else:
                 learned = clone(model).fit(features[train], target[train], sample_weight=weight[train])
@@ -341,7 +345,9 @@ def _documents(
     codes, first = np.argsort(np.argsort(first))[codes], np.sort(first)  # by first appearance
     same = first[codes]
     if is_sparse(table):
-        different = np.unique((table != table[same]).nonzero()[0])
+        values, missing = table.copy(), table.copy()  # NaN differs from itself
+        values.data, missing.data = np.nan_to_num(table.data), np.isnan(table.data)
+        different = np.unique(np.concatenate([(one != one[same]).nonzero()[0] for one in (values, missing)]))
     else:
         different = np.flatnonzero(~((table == table[same]) | (np.isnan(table) & np.isnan(table[same]))).all(axis=1))
     if different.size:

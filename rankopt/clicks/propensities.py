@@ -60,8 +60,8 @@ class PositionBias(CompactReprMixin):
 
     def __post_init__(self) -> None:
         e = as_numbers("propensities", self.propensities)
-        if e.ndim != 1 or not e.size or (e < 0).any() or not e[0] > 0:
-            raise OptionError(f"propensities must be numbers >= 0, one a position, the first above 0; got {e}.")
+        if e.ndim != 1 or not e.size or (e < 0).any() or not e[0] > 0 or np.isinf(e).any():
+            raise OptionError(f"propensities must be finite numbers >= 0, one a position, the first above 0; got {e}.")
         object.__setattr__(self, "propensities", e)
         for name, usual in (("trust", 0.0), ("low", np.nan), ("high", np.nan)):
             given = as_numbers(name, getattr(self, name))
@@ -69,6 +69,8 @@ class PositionBias(CompactReprMixin):
             if values.shape != e.shape:
                 raise OptionError(f"{name} must be {e.size} numbers, one a position; got shape {values.shape}.")
             object.__setattr__(self, name, values)
+        if not ((self.trust >= 0) & (self.trust < np.inf)).all():
+            raise OptionError(f"trust must be finite numbers >= 0, one a position; got {self.trust}.")
 
     @classmethod
     def from_power(cls, eta: float = 1.0, positions: int = 10) -> Self:
@@ -85,8 +87,8 @@ class PositionBias(CompactReprMixin):
         p. e solves Σ_j (c_jp - C_j n_jp e_p / Σ_p' n_jp' e_p') = 0 for every p, the optimum of a concave likelihood. It
         uses all pairs of positions, and is consistent if which list a session sees does not depend on the user.
 
-        A position is identified if clicked documents link it to position 1, perhaps by other positions; else e is NaN.
-        Intervals: percentiles of `resamples` bootstrap samples of the queries.
+        A position is identified if documents clicked there are shown at position 1 and the reverse, perhaps by other
+        positions; else e is NaN. Intervals: percentiles of `resamples` bootstrap samples of the queries.
 
         Source: intervention harvesting [Agarwal et al. 2019], of all positions at once.
         """
@@ -110,12 +112,15 @@ class PositionBias(CompactReprMixin):
         as the model. Prefer `from_swaps`.
 
         model: a scikit-learn classifier with sample_weight and predict_proba, by default a logistic regression of
-        scaled features. Intervals as in `from_swaps`, of fits that start at the estimate.
+        scaled features, with means and indicators in place of NaN. Intervals as in `from_swaps`, of fits that start at
+        the estimate.
 
         Source: regression EM [Wang et al. 2018].
         """
         check("rounds", rounds, (COUNT,))
         counts = _Counts.of(log)
+        if not counts.clicked[counts.positions == 0].any():
+            raise DataError("the log has no clicks at position 1, to which propensities are relative; add sessions.")
         start: list[Floats] = []
 
         def fit(times: Floats) -> Floats:
@@ -205,8 +210,8 @@ def _with_intervals(
     e = fit(np.ones(m))
     draws = [fit(np.bincount(random.integers(0, m, m), minlength=m).astype(np.float64)) for _ in range(int(resamples))]
     low, high = np.full((2, e.size), np.nan)
-    known = ~np.isnan(e)
     if draws:
+        known = ~np.isnan(e) & ~np.isnan(draws).all(axis=0)
         low[known], high[known] = np.nanquantile(np.array(draws)[:, known], [0.025, 0.975], axis=0)
     return e, low, high
 
@@ -215,11 +220,10 @@ def _conditional(counts: _Counts, times: Floats) -> Floats:
     """e by Newton's method on the likelihood of where the clicks of each document fall; times: weights of queries."""
     weights = times[counts.query[counts.rows]]
     shown, clicked = counts.table(counts.shown), counts.table(counts.clicked * weights)
-    total, clicks = clicked.sum(axis=1), clicked.sum(axis=0)
-    used = np.flatnonzero(total > 0)
-    shown, total = csr_array(shown[used]), total[used]
-    k = shown.shape[1]
-    linked = _linked(shown, clicks)
+    used, clicks = np.flatnonzero(clicked.sum(axis=1) > 0), clicked.sum(axis=0)
+    shown, clicked = csr_array(shown[used]), csr_array(clicked[used])
+    k, linked = shown.shape[1], _linked(shown, clicked)
+    total = clicked @ linked.astype(float)
     e = np.where(linked, np.where(clicks > 0, 1.0, 0.0), np.nan)
     free = np.flatnonzero(linked & (clicks > 0))
     if 0 not in free:
@@ -263,20 +267,31 @@ def _conditional(counts: _Counts, times: Floats) -> Floats:
     return e
 
 
-def _linked(shown: csr_array, clicks: Floats) -> Any:
-    """(K,) the positions that documents of the table link to the first: shown at both, clicked somewhere."""
+def _linked(shown: csr_array, clicked: csr_array) -> Any:
+    """(K,) the positions that documents of the table compare with the first in both directions: clicked at one and
+    shown at the other, perhaps by other positions; and those without clicks that such a document is shown at."""
     from scipy.sparse.csgraph import connected_components
 
-    _, label = connected_components(csr_array(shown.T @ shown), directed=False)
-    return label == label[0]
+    clicked.eliminate_zeros()
+    _, label = connected_components(csr_array(clicked.T @ shown), connection="strong")
+    linked = label == label[0]
+    return linked | ((clicked.sum(axis=0) == 0) & ((clicked @ linked.astype(float)) @ shown > 0))
+
+
+def of_scaled_features(model: Any) -> Any:
+    """A scikit-learn model of scaled features, with means and indicators in place of NaN."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    imputer = SimpleImputer(add_indicator=True, keep_empty_features=True)
+    return make_pipeline(imputer, StandardScaler(with_mean=False), model)
 
 
 def _by_em(counts: _Counts, features: Any, model: Any, times: Floats, rounds: int, start: Floats | None) -> Floats:
     """e by expectation maximization, from `start` or from 1 / p."""
     from sklearn.base import clone
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     n, k = counts.size
     weights = times[counts.query[counts.rows]]
@@ -300,9 +315,7 @@ def _by_em(counts: _Counts, features: Any, model: Any, times: Floats, rounds: in
         index = np.r_[np.arange(known.size), np.arange(known.size)]
         if model is None:
             if learned is None:
-                learned = make_pipeline(
-                    StandardScaler(with_mean=False), LogisticRegression(warm_start=True, max_iter=300)
-                )
+                learned = of_scaled_features(LogisticRegression(warm_start=True, max_iter=300))
             learned.fit(X[index], both, logisticregression__sample_weight=weight)
         else:
             learned = clone(model).fit(X[index], both, sample_weight=weight)
@@ -313,4 +326,4 @@ def _by_em(counts: _Counts, features: Any, model: Any, times: Floats, rounds: in
         e = np.where(np.isnan(e), before, e)
         if np.abs(e - before).max() < 1e-5:
             break
-    return np.where(at_position > 0, e / e[0], np.nan)
+    return np.where(at_position > 0, e / e[0], np.nan) if e[0] > 0 else np.full(k, np.nan)

@@ -59,7 +59,7 @@ class TrustBias:
     irrelevant: Any = None
 
     def position_bias(self, positions: int) -> PositionBias:
-        """The click is e_p (a_p - b_p) r + e_p b_p: propensities and trust, in units of e_1 (a_1 - b_1) = 1 for e_1."""
+        """P(click at p) = e_p (a_p - b_p) r + e_p b_p: propensities, not divided by that of position 1, and trust."""
         e = PositionBased(self.propensities).position_bias(positions).propensities
         b = 0.65 / np.arange(1, positions + 1) if self.irrelevant is None else self._each("irrelevant", positions)
         a = self._each("relevant", positions)

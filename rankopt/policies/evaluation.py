@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from formulations.arrays import Floats, check_type, finite
 from formulations.display import CompactReprMixin
@@ -31,6 +32,7 @@ from rankopt.policies.limits import (
     utility_measure,
     worst_excess,
 )
+from rankopt.rankers.base import Ranker
 from rankopt.rankers.deployment import as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries
 from rankopt.rankers.typing import AnyMeasure, AnyRows, Seed
@@ -126,6 +128,8 @@ class ExposureRanker(BaseEstimator):
         """The queries, and of each its rows in canonical order and the marginals of these; accumulates exposure."""
         check_exposure(self.exposure)
         measure = utility_measure(self.measure)
+        check_type("ranker", self.ranker, Ranker, error=OptionError, cure="Pass a fitted ranker.")
+        check_is_fitted(self.ranker)
         if not hasattr(self, "n_served_"):
             self.reset()
         ways = {"qid": qid, "group": group, "attributes": attributes, "reset": False, "labels": False}
@@ -272,6 +276,8 @@ def evaluate_exposure(
     check("tolerance", tolerance, (NOT_NEGATIVE,))
     check("amortized", amortized, (bool,))
     check_type("queries", queries, Queries, error=DataError, cure="Use Queries.from_arrays(X, y, qid=qid).")
+    if queries.relevance is None:
+        raise DataError("policies are evaluated by grades, and these Queries have none; read them with relevance.")
     check_exposure(exposure, queries.attributes)
     parsed, arranged = utility_measure(measure), as_arranged(queries.grouped())
     gain = parsed.gain(arranged.graded, arranged.offsets)

@@ -35,7 +35,7 @@ from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Convention
-from rankopt.measures.notation import MeasureMix, parse
+from rankopt.measures.notation import MeasureMix, linear_in_gains, parse
 from rankopt.options import COUNT, Rules, check
 from rankopt.persistence.models import NOTATION
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
@@ -218,8 +218,7 @@ class Ranker(BaseEstimator):
         is then linear in the gains: DCG@10 where `measure` is the default, DCG@k, P@k.
         A fit that fails leaves the ranker as it was.
         """
-        X, query_weight = of_clicks(X, propensities, estimator, query_weight)
-        eval_set, _ = of_clicks(eval_set, propensities, estimator, None)
+        X, eval_set, query_weight = of_clicks(X, eval_set, propensities, estimator, query_weight)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
         warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)
@@ -454,6 +453,8 @@ class Ranker(BaseEstimator):
         check_queries_named(self, X, qid, group)
         attributes = self._attributes_of(X, attributes, constraints)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        if queries.has_gains:
+            measure = measure_for(self, queries) if measure is None else linear_in_gains(measure)
         parsed = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
         if not isinstance(parsed, MeasureMix) or self._admissible(constraints) is not None:
             return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))

@@ -42,7 +42,7 @@ from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop,
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import query_weights, read_queries
+from rankopt.rankers.inputs import measure_for, query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import TrainingRun, in_range, store_score, training_run, warn_best_at_start
 from rankopt.rankers.starts import begun_at, check_start, start_weights
@@ -358,7 +358,7 @@ class DirectRanker(LinearRanker):
         """
         check_is_fitted(self, "coef_")
         queries, weights = self._queries_and_weights(X, y, qid, group, query_weight)
-        search = LineSearch.from_measure(self.measure, queries, weights)
+        search = LineSearch.from_measure(measure_for(self, queries), queries, weights)
         names = self._columns()
         if isinstance(direction, str):
             if direction not in names:
@@ -394,7 +394,8 @@ class DirectRanker(LinearRanker):
         """
         check_is_fitted(self, "coef_")
         queries, weights = self._queries_and_weights(X, y, qid, group, query_weight)
-        return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
+        measure = measure_for(self, queries)
+        return verify_directions(self.certificate_, self.coef_, queries, measure, weights, only, seed)
 
     def _queries_and_weights(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
         """The queries passed, else those of `fit`, with their weights."""

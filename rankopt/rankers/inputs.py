@@ -113,6 +113,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     """
     if isinstance(X, Queries):
         return _queries_of_fit(ranker, X, reset).features
+    refuse_log(X)
     features, _ = without_qid_column(X)
     if reset:
         warn_of_features(features)
@@ -185,6 +186,8 @@ def read_queries(ranker: Fitted, X: Any, y: Any, gains: Any = None, **passed: An
     if gains is not None:
         if y is not None:
             raise DataError("y and gains are alternatives; pass one of them.")
+        if getattr(X, "has_gains", False):
+            raise DataError("gains cannot be passed with a log, or with Queries that have gains; leave them out.")
         passed["labels"] = False
     queries = as_queries(ranker, X, y, **passed)
     if gains is not None:
@@ -195,14 +198,31 @@ def read_queries(ranker: Fitted, X: Any, y: Any, gains: Any = None, **passed: An
     return normalized(ranker, queries.grouped(), passed["reset"])
 
 
-def of_clicks(X: Any, propensities: Any, estimator: Any, query_weight: Any) -> tuple[Any, Any]:
-    """A log of clicks as its queries with gains, and the weights of these; anything else as it is."""
+def is_log(X: Any) -> bool:
+    """Whether X is a `rankopt.clicks.ClickLog`."""
     log = getattr(sys.modules.get("rankopt.clicks.log"), "ClickLog", None)
-    if log is None or not isinstance(X, log):
-        return X, query_weight
-    if propensities is None:
+    return log is not None and isinstance(X, log)
+
+
+def of_clicks(X: Any, eval_set: Any, propensities: Any, estimator: Any, query_weight: Any) -> tuple[Any, Any, Any]:
+    """X, eval_set, of a log of clicks its queries with gains, and the weights of queries."""
+    logs = [is_log(X), is_log(eval_set)]
+    if any(logs) and propensities is None:
         raise OptionError("clicks need propensities=, as of rankopt.clicks.PositionBias.from_swaps(log)")
-    return X.gains(propensities, estimator), X.sessions if query_weight is None else query_weight
+    if propensities is not None and not any(logs):
+        raise OptionError("propensities are of a ClickLog, and X is none; pass the log as X, or gains= without them.")
+    if logs[0] and query_weight is None:
+        query_weight = X.sessions
+    X, eval_set = (
+        one.gains(propensities, estimator) if log else one for one, log in zip((X, eval_set), logs, strict=True)
+    )
+    return X, eval_set, query_weight
+
+
+def refuse_log(X: Any) -> None:
+    """OptionError for a log of clicks, which only `fit` takes."""
+    if is_log(X):
+        raise OptionError("only `fit` takes a ClickLog; pass log.queries, or log.gains(propensities) with estimates.")
 
 
 def measure_for(ranker: Any, queries: Queries) -> Any:
@@ -334,6 +354,7 @@ def warn_without_queries(X: Any, rows: int, qid: Any, group: Any, stacklevel: in
 
 def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
     """Raise DataError if a ranker was fitted on several queries and neither qid nor group is passed."""
+    refuse_log(X)
     _, column = without_qid_column(X)
     if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
         raise DataError(

@@ -35,7 +35,7 @@ from rankopt.optimize.objective import Objective, largest
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
-from rankopt.rankers.inputs import query_weights
+from rankopt.rankers.inputs import measuring_gains, query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
@@ -145,8 +145,10 @@ class OptimizedRanker(LinearRanker):
         """The objective J that `fit` minimizes on these queries, with query_weight as in `fit`."""
         check_options(self)
         check_type("queries", queries, Queries, error=DataError)
-        queries = queries.grouped()
-        weights = query_weights(queries, query_weight)
+        with measuring_gains(self, queries):
+            return self._objective(queries.grouped(), query_weights(queries, query_weight))
+
+    def _objective(self, queries: Queries, weights: Floats) -> Objective:
         weights /= weights.max()
         admissible = self._admissible()
         if admissible is not None:

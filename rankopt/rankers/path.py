@@ -37,7 +37,14 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
-from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_without_queries
+from rankopt.rankers.inputs import (
+    in_one,
+    measuring_gains,
+    query_weights,
+    read_evaluation,
+    read_queries,
+    warn_without_queries,
+)
 from rankopt.rankers.run import follow_path, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
@@ -120,6 +127,10 @@ def path(
     warn_without_queries(X, queries.n_documents, qid, group)
     weights = query_weights(queries, query_weight)
     ranker.n_queries_ = len(queries)
+    stated = ranker.measure
+    with measuring_gains(ranker, queries):
+        trained = ranker.measure
+    ranker.measure = trained
     eval_set = in_one(eval_set, eval_X, eval_y)
     evaluation = read_evaluation(ranker, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
     models: list[Any] = []
@@ -133,6 +144,7 @@ def path(
         values = _lam_grid(objective, lams) if _is_count(lams) else values
         first = len(models)
         for model in _along(self, one, objective, values, evaluation):
+            model.measure = stated
             models.append(model)
             if each is not None:
                 each(model)

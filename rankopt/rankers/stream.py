@@ -23,7 +23,7 @@ from rankopt.optimize.bundle import cuts
 from rankopt.optimize.concave_convex import Method, Training
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State, TrainingState
-from rankopt.rankers.inputs import query_weights, read_queries, warn_without_queries
+from rankopt.rankers.inputs import measuring_gains, query_weights, read_queries, warn_without_queries
 from rankopt.rankers.typing import AnyRows, Weights
 
 Floats = NDArray[np.float64]
@@ -146,5 +146,6 @@ def partial_fit(
         stream = known.joined(queries, weights, order)
     self._stream = stream
     self.n_queries_ = len(stream.queries)
-    self._fit(stream.queries, stream.weights, None)
+    with measuring_gains(self, stream.queries):
+        self._fit(stream.queries, stream.weights, None)
     return self

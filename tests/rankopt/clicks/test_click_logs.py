@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 
 from rankopt.clicks import Cascade, ClickLog, PositionBased, TrustBias, simulate_clicks
 from rankopt.data import Queries
@@ -73,6 +74,23 @@ def test_records_that_cannot_be(frame, changes, text):
         frame.loc[0, name] = value
     with pytest.raises(DataError, match=text):
         ClickLog.from_frame(frame, session="session")
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_documents_may_have_missing_features(frame, kind):
+    X, columns = np.array([[np.nan, one] for one in frame["x"]]), ["qid", "docid", "position", "click"]
+    ids = dict(zip(["query", "document", "position", "click"], (frame[one] for one in columns), strict=True))
+    assert counts(ClickLog.from_arrays(kind(X), **ids)) == counts(ClickLog.from_frame(frame, session="session"))
+    X[0, 0] = 3.0
+    with pytest.raises(DataError, match="other features than row 0"):
+        ClickLog.from_arrays(kind(X), **ids)
+    with pytest.raises(DataError, match="got none"):
+        ClickLog.from_frame(frame[:0])
+
+
+def test_without_sessions_a_document_is_in_as_many_as_it_has_impressions(frame):
+    log = ClickLog.from_frame(frame[frame.docid == 1], features=["x"])
+    assert dict(zip(log.queries.query_ids, log.sessions.tolist(), strict=True)) == {"a": 3, "b": 1}
 
 
 def test_columns_that_are_missing(frame):

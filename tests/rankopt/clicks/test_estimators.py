@@ -225,6 +225,12 @@ def test_what_is_refused(log, digits):
         log.gains(bias, "mean")
     with pytest.raises(DataError, match="scores must be"):
         evaluate_policy(log, np.zeros(3), propensities=bias)
+    for share in (np.nan, 2.0):
+        with pytest.raises(DataError, match="placements must be probabilities"):
+            evaluate_policy(log, np.full((digits.n_documents, 1), share), propensities=bias)
+    with pytest.raises(DataError, match="this log has one query"):
+        log.select([0]).gains(bias, "dr")
+    assert np.isfinite(log.select([0, 1]).gains(bias, "dr").relevance).all()  # as many parts as queries
     with pytest.raises(MeasureError, match="grade -1"):
         evaluate(np.array([-1.0, 2.0]), np.array([1.0, 2.0]), "nDCG(gain='linear')")
 

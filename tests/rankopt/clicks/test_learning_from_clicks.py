@@ -118,6 +118,23 @@ def test_full_information_is_the_limit(sample):
     assert abs(learned.score(truth) - known.score(truth)) < 0.03 * known.score(truth)
 
 
+def test_gains_train_alike_in_fit_path_and_partial_fit(log, sample):
+    gains = log.gains(BIAS)
+    fitted, streamed = LargeMarginRanker().fit(gains), LargeMarginRanker().partial_fit(gains)
+    (of_path,) = LargeMarginRanker().path(gains).models
+    for other in (streamed, of_path):
+        assert_allclose(other.coef_, fitted.coef_)
+        assert other.measure == "nDCG@10"
+    J = fitted.objective(gains)
+    assert_allclose(J.upper(fitted.coef_, J.risk.at(fitted.coef_)), fitted.certificate_.primal)
+    assert "in units of DCG" in str(fitted.bound_tightness(gains))
+    for train in (LossRanker("listnet").path, LossRanker("listnet").partial_fit):
+        with pytest.raises(OptionError, match="trains no function that is linear"):
+            train(gains)
+    small = gains.select([0, 1])
+    assert DirectRanker(random_state=0).fit(small).verify(only=1).holds
+
+
 def test_what_is_refused(log, sample):
     with pytest.raises(OptionError, match="clicks need propensities="):
         LargeMarginRanker().fit(log)
@@ -129,6 +146,14 @@ def test_what_is_refused(log, sample):
         LossRanker("listnet").fit(log, propensities=BIAS)
     with pytest.raises(DataError, match="alternatives"):
         LargeMarginRanker().fit(sample.train.features, sample.train.relevance, gains=sample.train.relevance)
+    with pytest.raises(DataError, match="gains cannot be passed with a log"):
+        LargeMarginRanker().fit(log, propensities=BIAS, gains=sample.train.relevance)
+    with pytest.raises(OptionError, match="propensities are of a ClickLog"):
+        LargeMarginRanker().fit(sample.train, propensities=BIAS)
+    ranker = LargeMarginRanker().fit(log, propensities=BIAS)
+    for method in (ranker.predict, ranker.score):
+        with pytest.raises(OptionError, match=r"only `fit` takes a ClickLog; pass log\.queries"):
+            method(log)
     with pytest.raises(DataError, match="the gain is nan"):
         sample.train.with_gains(np.full(sample.train.n_documents, np.nan))
     with pytest.raises(DataError, match="differ in having grades, or gains"):

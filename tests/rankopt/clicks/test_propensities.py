@@ -52,6 +52,27 @@ def test_positions_that_nothing_links_are_not_identified():
         log.gains(found)
 
 
+def test_positions_that_are_compared_in_one_direction_are_not_identified():
+    queries = Queries.from_arrays(np.eye(2), qid=[0, 1], documents=[0, 1])
+    log = ClickLog(queries, [0, 0, 1, 1], [1, 2, 2, 3], [9] * 4, [3, 0, 2, 2], [18, 18])  # likelihood grows as e_2 -> 0
+    found = PositionBias.from_swaps(log, resamples=3)
+    assert_allclose(found.propensities, [1.0, np.nan, np.nan])
+    with pytest.raises(DataError, match="no clicks at position 1"):
+        PositionBias.from_em(ClickLog(queries, [0, 0], [1, 2], [9, 9], [0, 3], [18, 0]))
+
+
+def test_missing_features_change_no_estimate_that_ignores_them(rng):
+    e, r, X = np.array([1.0, 0.5]), rng.random(40), rng.normal(size=(40, 2))
+    queries = Queries.from_arrays(X, qid=np.arange(40) // 4, documents=np.arange(40))
+    rows, at = np.repeat(np.arange(40), 2), np.tile([1, 2], 40)
+    clicked = rng.binomial(50, np.outer(r, e).ravel())
+    found = [
+        PositionBias.from_em(ClickLog(one, rows, at, [50] * 80, clicked, [100] * 10), resamples=0).propensities
+        for one in (queries, queries.replace(features=np.column_stack([X, np.full(40, np.nan)])))
+    ]
+    assert_allclose(*found, atol=1e-3)
+
+
 def test_never_clicked_positions_have_propensity_zero_and_no_clicks_are_an_error():
     shown = np.array([[1, 1], [1, 1]])
     log = made(shown, np.array([0.5, 0.3]), e=np.array([1.0, 0.0]))
@@ -99,11 +120,14 @@ def test_given_propensities_and_a_picture():
     assert len(given) == 2
     assert given.plot().get_xlabel() == "position"
     assert_allclose(PositionBias.from_power(0.5, 4).propensities, np.arange(1, 5) ** -0.5)
-    for wrong in ([], [0.0, 1.0], [1.0, -0.1], [[1.0]], ["a"]):
+    for wrong in ([], [0.0, 1.0], [1.0, -0.1], [1.0, np.inf], [[1.0]], ["a"]):
         with pytest.raises(OptionError):
             PositionBias(wrong)
     with pytest.raises(OptionError, match="low must be 2 numbers"):
         PositionBias([1.0, 0.5], low=np.zeros(3))
+    for wrong in ([np.nan, 0.0], [-1.0, 0.0]):
+        with pytest.raises(OptionError, match="trust must be finite"):
+            PositionBias([1.0, 0.5], trust=wrong)
 
 
 @pytest.mark.study

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 from sklearn import config_context
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -362,6 +362,9 @@ def test_the_table_and_the_picture():
         (DataError, "attribute 'sex'", lambda q: PlackettLuceRanker(exposure=DemographicParity("sex")).fit(q)),
         (DataError, "attribute 'sex'", lambda q: fair_ranker(DemographicParity("sex")).rank(q)),
         (OptionError, "policy must be a fitted ranker", lambda q: evaluate_exposure(3, q, PARITY)),
+        (OptionError, "ranker must be a Ranker", lambda q: ExposureRanker(3, PARITY).rank(q)),
+        (NotFittedError, "not fitted", lambda q: ExposureRanker(PlackettLuceRanker(), PARITY).rank(q)),
+        (DataError, "these Queries have none", lambda q: evaluate_exposure({}, q.replace(relevance=None), PARITY)),
         (DataError, "no marginals of query 0", lambda q: evaluate_exposure({}, q, PARITY)),
         (DataError, r"the shape \(4, 4\)", lambda q: evaluate_exposure({0: np.eye(3), 1: np.eye(3)}, q, PARITY)),
     ],
