@@ -157,8 +157,8 @@ class ClickLog(CompactReprMixin):
     ) -> Self:
         """Count the impressions of a data frame (pandas, polars, pyarrow), one a row.
 
-        query, document: columns, by default those with usual names, as in `rankopt.data.read_table`. features: by
-        default all other columns.
+        query, document: columns, by default those with usual names, as in `rankopt.data.read_table`; session: by
+        default "session" where there is one. features: by default all other columns.
         """
         names = column_names(frame)
         if names is None:
@@ -166,6 +166,7 @@ class ClickLog(CompactReprMixin):
                 f"a {type(frame).__name__} is no data frame; pass one, or ClickLog.from_arrays its columns."
             )
         names = [str(name) for name in names]
+        session = "session" if session is None and "session" in names else session
         given = () if features is None else each("features", features, DataError)
         unknown = [
             name for name in (*given, session) if name is not None and not (isinstance(name, str) and name in names)

@@ -127,10 +127,10 @@ def path(
     warn_without_queries(X, queries.n_documents, qid, group)
     weights = query_weights(queries, query_weight)
     ranker.n_queries_ = len(queries)
-    stated = ranker.measure
-    with measuring_gains(ranker, queries):
-        trained = ranker.measure
-    ranker.measure = trained
+    if queries.has_gains:  # while the path is trained; its models state the measure that was given
+        with measuring_gains(ranker, queries):
+            trained = ranker.measure
+        ranker.measure = trained
     eval_set = in_one(eval_set, eval_X, eval_y)
     evaluation = read_evaluation(ranker, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
     models: list[Any] = []
@@ -144,7 +144,8 @@ def path(
         values = _lam_grid(objective, lams) if _is_count(lams) else values
         first = len(models)
         for model in _along(self, one, objective, values, evaluation):
-            model.measure = stated
+            if queries.has_gains:
+                model.measure = self.measure
             models.append(model)
             if each is not None:
                 each(model)

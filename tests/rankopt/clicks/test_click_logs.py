@@ -43,6 +43,7 @@ def test_records_are_counted_in_any_order(frame, rng, tmp_path):
     shuffled = frame.sample(frac=1, random_state=1)
     for other in (
         ClickLog.from_frame(shuffled, session="session"),
+        ClickLog.from_frame(shuffled),
         ClickLog.from_frame(shuffled, features=["x"]),  # sessions by position
     ):
         assert counts(other) == counts(log)
