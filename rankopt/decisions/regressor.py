@@ -292,10 +292,18 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
                 f"problem must be a problem of formulations, a model of another tool, or a function from a row of X to "
                 f"one; got {self.problem!r:.80}"
             )
-        found = tuple(feasible_set(self.problem(row)) for row in np.asarray(X))
+        found = tuple(feasible_set(self._problem_of(row)) for row in np.asarray(X))
         if len({(one.is_maximization, variables_of(one)) for one in found}) > 1:
             raise OptionError("problem must return problems of one sense and of one number of variables")
         return found
+
+    def _problem_of(self, row: Any) -> Any:
+        try:
+            return self.problem(row)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # from inside the function
+            raise OptionError(f"problem = {self.problem!r:.80} is no function of a row of X: {error}") from error
 
     def _read(self, X: Any, costs: Any, decisions: Any, sample_weight: Any) -> _Data:
         check_options(self)
@@ -478,7 +486,7 @@ def _matrix(name: str, values: Any, X: Any, n: int) -> Floats:
     check_no_mask(name, values, DataError)
     try:
         found = np.asarray(values, dtype=None if np.iscomplexobj(values) else np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{name} must be an array of {len(X)} × {n} numbers; got {type(values).__name__}") from error
     if found.ndim < 2 or found.size != len(X) * n or len(found) != len(X) or (np.ndim(X) == 3 and n != X.shape[1]):
         raise DataError(

@@ -421,7 +421,7 @@ class MatchingRanker(OptimizedRanker):
 
     def _attribute_names(self, constraints: Any = None) -> Sequence[str]:
         if self.pairs is None:
-            if np.any(np.asarray(self.degrees) != 1):
+            if (as_numbers("degrees", self.degrees) != 1).any():
                 raise OptionError(f"degrees = {self.degrees!r} limits pairs; pass pairs, or leave it out")
             return super()._attribute_names(constraints)
         for name, what in (("pairs", "two attributes"), ("degrees", "two positive integers")):
