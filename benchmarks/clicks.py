@@ -151,7 +151,8 @@ def propensities(run: Run) -> None:
             many = tries if how == "swaps" else max(2, tries // 4)
             found = [estimate(interventions(sessions, seed), seed) for seed in range(many)]
             error = np.nanmean([np.abs(one.propensities - true)[1:].mean() for one in found])
-            inside = np.mean([((one.low <= true) & (true <= one.high))[1:] for one in found])
+            known = np.array([~np.isnan(one.propensities) for one in found])[:, 1:]
+            inside = np.array([((one.low <= true) & (true <= one.high))[1:] for one in found])[known].mean()
             cells += [f"{error:.3f}", f"{inside:.2f}"]
         row(f"{sessions:,}", *cells)
 
