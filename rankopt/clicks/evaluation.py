@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
-from rankopt.clicks.log import CLIP, ESTIMATORS, ClickLog, EstimatorName
+from rankopt.clicks.log import CLIP, ClickLog, EstimatorName
 from rankopt.clicks.propensities import PositionBias
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
@@ -17,7 +17,7 @@ from rankopt.evaluation.evaluation import interval_of
 from rankopt.losses.segment_ops import mean_of_alike, sorted_rows
 from rankopt.measures.notation import linear_in_gains
 from rankopt.measures.tied_ranking import query_of_row
-from rankopt.options import as_numbers, check
+from rankopt.options import as_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,15 +73,11 @@ def evaluate_policy(
     linear in gains: DCG@k or P@k. Queries count by their sessions. The interval is of Student's t over queries.
     """
     check_type("log", log, ClickLog, error=OptionError, cure="Pass a ClickLog.")
-    check("estimator", estimator, ESTIMATORS)
     parsed = linear_in_gains(measure)
     weight = discounts_of(log.queries, ranker, parsed)
+    seen, inverse = log.exposure(propensities, policy=False), log.weights(propensities, estimator, clip)
     estimated = log.gains(propensities, "clipped" if estimator == "snips" else estimator, clip=clip, model=model)
     m, query = len(log.queries), log.queries.query_of(np.arange(weight.size))
-    rho, seen = log.exposure(propensities), log.exposure(propensities, policy=False)
-    known = rho > 0
-    least = 0.0 if estimator in ("ips", "dr") else float(np.quantile(rho[known], clip))
-    inverse = np.divide(1.0, np.maximum(rho, least), out=np.zeros_like(rho), where=known)
     sessions = log.sessions.astype(np.float64)
     value = np.bincount(query, weight * np.asarray(estimated.relevance), m)
     all_weight = np.bincount(query, weight, m)
@@ -97,7 +93,8 @@ def evaluate_policy(
     of_impression = (weight * inverse)[log.rows]
     squares = float(log.shown @ of_impression**2)
     size = float(log.shown @ of_impression) ** 2 / squares if squares > 0 else 0.0
-    without = float(sessions @ np.bincount(query, weight * ~known, m)) / max(float(sessions @ all_weight), 1e-300)
+    unseen = float(sessions @ np.bincount(query, weight * (inverse == 0), m))
+    without = unseen / max(float(sessions @ all_weight), 1e-300)
     return PolicyEvaluation(repr(parsed), estimator, mean, low, high, each, size, without)
 
 

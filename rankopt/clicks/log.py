@@ -272,28 +272,33 @@ class ClickLog(CompactReprMixin):
         Source: Joachims, Swaminathan and Schnabel 2017; Oosterhuis and de Rijke 2020 (policy-aware); Oosterhuis 2023
         (doubly robust); Agarwal et al. 2019 (trust).
         """
+        weight = self.weights(propensities, estimator, clip)
+        seen, clicks = self.exposure(propensities, policy=False), self._clicks(propensities)
+        if estimator == "dr":
+            m = self.predicted(propensities, model, folds)
+            return self.queries.with_gains(m + (clicks - seen * m) * weight)
+        b = clicks * weight
+        if estimator == "snips":
+            query, count = self.queries.query_of(np.arange(b.size)), len(self.queries)
+            total = np.bincount(query, seen * weight, count)
+            b = b / np.divide(total, np.bincount(query, weight > 0), out=np.ones(count), where=total > 0)[query]
+        return self.queries.with_gains(b)
+
+    def weights(self, propensities: PositionBias, estimator: EstimatorName = "ips", clip: float = CLIP) -> Floats:
+        """(N,) factors of clicks in `gains`: 1 / ρ_j, of "clipped" and "snips" 1 / max(ρ_j, τ); 0 where ρ_j is 0."""
         check("estimator", estimator, ESTIMATORS)
         check("clip", clip, (Interval(0, 1),))
         check_type("propensities", propensities, PositionBias, error=OptionError, cure="Pass a PositionBias.")
-        rho, seen = self.exposure(propensities), self.exposure(propensities, policy=False)
-        clicks = self.by_row(self.clicked - self.shown * propensities.trust_at(self.positions))
+        rho = self.exposure(propensities)
         known = rho > 0
         if not known.any():
             raise DataError("no document of the log has a position with a propensity above 0.")
-        if estimator == "dr":
-            m = self.predicted(propensities, model, folds)
-            b = m + np.divide(clicks - seen * m, rho, out=np.zeros_like(rho), where=known)
-        else:
-            least = 0.0 if estimator == "ips" else float(np.quantile(rho[known], clip))
-            weight = np.divide(1.0, np.maximum(rho, least), out=np.zeros_like(rho), where=known)
-            b = clicks * weight
-            if estimator == "snips":
-                query, count = self.queries.query_of(np.arange(rho.size)), len(self.queries)
-                total = np.bincount(query[known], (seen * weight)[known], count)
-                shown = np.bincount(query[known], minlength=count)
-                mean = np.divide(total, shown, out=np.ones(count), where=total > 0)
-                b = b / mean[query]
-        return self.queries.with_gains(b)
+        least = float(np.quantile(rho[known], clip)) if estimator in ("clipped", "snips") else 0.0
+        return np.divide(1.0, np.maximum(rho, least), out=np.zeros_like(rho), where=known)
+
+    def _clicks(self, propensities: PositionBias) -> Floats:
+        """(N,) clicks per session, less those that trust explains."""
+        return self.by_row(self.clicked - self.shown * propensities.trust_at(self.positions))
 
     def predicted(self, propensities: PositionBias, model: Any = None, folds: int = 5) -> Floats:
         """(N,) the relevance in [0, 1] of each document by models of the queries of other parts, from its features."""
@@ -304,8 +309,7 @@ class ClickLog(CompactReprMixin):
         check("folds", folds, (Interval(2, integer=True),))
         if m < 2:
             raise DataError('"dr" predicts a query by a model of others, and this log has one query; use "ips".')
-        clicks = self.by_row(self.clicked - self.shown * propensities.trust_at(self.positions))
-        target = np.divide(clicks, seen, out=np.zeros_like(seen), where=seen > 0)
+        target = np.divide(self._clicks(propensities), seen, out=np.zeros_like(seen), where=seen > 0)
         weight = seen * self.sessions_of_row
         part = np.empty(m, dtype=np.int64)
         part[sorted(range(m), key=lambda q: str(self.queries.query_ids[q]))] = np.arange(m) % min(folds, m)
