@@ -241,6 +241,7 @@ class ClickLog(CompactReprMixin):
     def exposure(self, propensities: PositionBias, policy: bool = True) -> Floats:
         """(N,) ρ_j = Σ_p P_jp e_p, the probability that a session examines the document of each row: with `policy`
         under `placements`, if they are known, else under the shares of the log."""
+        check_type("propensities", propensities, PositionBias, error=OptionError, cure="Pass a PositionBias.")
         if not policy or self.placements is None:
             return self.by_row(self.shown * propensities.at(self.positions))
         return np.asarray(self.placements @ propensities.at(np.arange(1, self.placements.shape[1] + 1)))
@@ -288,7 +289,6 @@ class ClickLog(CompactReprMixin):
         """(N,) factors of clicks in `gains`: 1 / ρ_j, of "clipped" and "snips" 1 / max(ρ_j, τ); 0 where ρ_j is 0."""
         check("estimator", estimator, ESTIMATORS)
         check("clip", clip, (Interval(0, 1),))
-        check_type("propensities", propensities, PositionBias, error=OptionError, cure="Pass a PositionBias.")
         rho = self.exposure(propensities)
         known = rho > 0
         if not known.any():
