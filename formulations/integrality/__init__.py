@@ -14,9 +14,9 @@ Refutation: a square submatrix with a determinant other than -1, 0, 1, minimized
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy, public_names
 
 if TYPE_CHECKING:
     from formulations.integrality.checker import check_evidence as check_evidence
@@ -26,17 +26,8 @@ if TYPE_CHECKING:
     from formulations.integrality.proofs import proof_of as proof_of
     from formulations.integrality.verify import verify_integrality as verify_integrality
 
-WORDS = {
-    "Proof": "formulations.integrality.evidence:Proof",
-    "Undecided": "formulations.integrality.evidence:Undecided",
-    "Witness": "formulations.integrality.evidence:Witness",
-    "check_evidence": "formulations.integrality.checker:check_evidence",
-    "proof_of": "formulations.integrality.proofs:proof_of",
-    "verify_integrality": "formulations.integrality.verify:verify_integrality",
-}
+WORDS = public_names(__name__)
 
 __all__ = list(WORDS)
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, WORDS)
+__getattr__, __dir__ = lazy(__name__, WORDS)

@@ -5,9 +5,9 @@ docs/results.md has the measurements. Names and results may change without notic
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:
     from rankopt.experimental.counterfactual import CounterfactualChange as CounterfactualChange
     from rankopt.experimental.counterfactual import ShadowPrices as ShadowPrices
     from rankopt.experimental.counterfactual import counterfactual_change as counterfactual_change
@@ -16,15 +16,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.experimental.mcrank import McRanker as McRanker
     from rankopt.experimental.slack_rescaling import RescaledSlack as RescaledSlack
 
-PARTS = {
-    "CounterfactualChange": "rankopt.experimental.counterfactual:CounterfactualChange",
-    "ShadowPrices": "rankopt.experimental.counterfactual:ShadowPrices",
-    "counterfactual_change": "rankopt.experimental.counterfactual:counterfactual_change",
-    "shadow_prices": "rankopt.experimental.counterfactual:shadow_prices",
-    "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker",
-    "McRanker": "rankopt.experimental.mcrank:McRanker",
-    "RescaledSlack": "rankopt.experimental.slack_rescaling:RescaledSlack",
-}
+PARTS = public_names(__name__)
 """Everything here, `name: "module:object"`, loaded on first use."""
 
 __all__ = [*PARTS]
