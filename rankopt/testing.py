@@ -14,9 +14,9 @@ from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import get_solver, ranking
+from formulations.arrays import Floats, Ints
 from formulations.errors import CertificateError
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from rankopt.rankers.typing import AnyBound
 
 __all__ = ["check_bound", "check_line_search", "check_loss", "check_map", "check_measure", "check_method"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def small_queries(seed: int = 0, batches: int = 20, largest: int = 6) -> Iterator[tuple[Floats, Ints]]:

@@ -18,9 +18,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import check_type, generator
+from formulations.arrays import Floats, check_type, generator
 from rankopt.ascent.ascent import AscentPath, Move
 from rankopt.data.queries import Queries
 from rankopt.data.validation import in_order_of
@@ -33,9 +32,6 @@ from rankopt.optimize.certificate import Certificate, History
 from rankopt.optimize.line_search import LineSearch
 from rankopt.options import COUNT, as_numbers, check
 from rankopt.scorers.linear import linear_scores
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 AT_ONCE = 16  # directions whose lines are held in memory at once
 

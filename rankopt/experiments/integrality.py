@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import plural
 from formulations.errors import CertificateError, FormulationError, InfeasibleError
@@ -124,9 +125,6 @@ STATEMENTS: dict[str, Statement] = {
     "exposure": exposure,
 }
 """The default statements of the study."""
-
-
-Floats = NDArray[np.float64]
 
 
 def rank_one(k: int, n: int, rng: np.random.Generator) -> Floats:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.experiments.rows import BenchmarkRow, Outcome
-
-Floats = NDArray[np.float64]
 
 
 def of_kind(rows: Iterable[BenchmarkRow], kind: str) -> list[BenchmarkRow]:

@@ -43,8 +43,6 @@ from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.persistence.models import MODEL
 from rankopt.ratings.table import Ratings
 
-Floats = NDArray[np.float64]
-
 ROUNDING = 1e-9  # relative difference of sums on another machine that is tolerated
 
 OPEN = ("primal", "latest", "precision", "radius", "least")

@@ -16,14 +16,11 @@ from typing import Any, Protocol, Self
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share
 from rankopt.errors import DataError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Scorer(Protocol):
