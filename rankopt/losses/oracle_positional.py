@@ -24,7 +24,7 @@ from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from formulations.sorting import QUERY_ROWS
+from formulations.sorting import QUERY_ROWS, longest
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, fix_solver
@@ -221,11 +221,9 @@ def _scatter(
     """For the queries first <= q < last, with document order[low + i] (index within the query) at position i: slope is
     the weight of the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb. In an
     optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    lowest, buffers, sums = np.empty(longest), np.empty((3, longest), np.int64), np.empty(longest)
-    table, bits = np.empty(table_size(longest), np.int64), scores.view(np.int64)
+    most = longest(offsets, first, last)
+    lowest, buffers, sums = np.empty(most), np.empty((3, most), np.int64), np.empty(most)
+    table, bits = np.empty(table_size(most), np.int64), scores.view(np.int64)
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
         lowest[: high - low] = np.inf

@@ -18,7 +18,7 @@ import numpy as np
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS, sort_falling
+from formulations.sorting import QUERY_ROWS, longest, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
 from rankopt.losses.segment_ops import alike, count_pairs
@@ -225,11 +225,9 @@ def count_costs(
     table: grades × grades costs, the lower grade first. How many documents of each level have come near, and how many
     have fallen behind, is counted while the documents pass by rising score [paper 5, Algorithm 2].
     """
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    rising, spare, key = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest)
-    near, left = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    most = longest(offsets, first, last)
+    rising, spare, key = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    near, left = np.empty(most, np.int64), np.empty(most, np.int64)
     for q in range(first, last):
         low, count = offsets[q], offsets[q + 1] - offsets[q]
         levels = 0

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS, sort_falling
+from formulations.sorting import QUERY_ROWS, longest, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
 from rankopt.losses.segment_ops import alike, count_pairs
@@ -204,11 +204,9 @@ def sum_gains(
     """For document j of the queries first <= q < last, above[j] = Σ gain_i - gain_j over the documents i of its query
     with level_i > level_j and s_i - s_j < 1; below[j] = Σ gain_j - gain_i over those with level_i < level_j and s_j -
     s_i < 1. Both sweeps only add, which avoids cancellation; the tree of the first counts levels from the top."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    rising, spare, key = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest)
-    counts, totals = np.empty(longest + 1, np.int64), np.empty(longest + 1)
+    most = longest(offsets, first, last)
+    rising, spare, key = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    counts, totals = np.empty(most + 1, np.int64), np.empty(most + 1)
     for q in range(first, last):
         low, size = offsets[q], offsets[q + 1] - offsets[q]
         levels = 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS, falling_rows
+from formulations.sorting import QUERY_ROWS, falling_rows, longest
 from rankopt.measures.tied_ranking import query_of_row
 
 
@@ -172,11 +172,9 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
     """`shared` of the queries first <= q < last, in time linear in their documents. Of a list that ends at position 10
     ten documents have a slope. In a best order these have the highest scores of their kind; where no other has so high
     a score, and no two of them are equal, a glance at each is all."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    buffers, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
-    table, bits, heavy = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
+    most = longest(offsets, first, last)
+    buffers, total, lowest = np.empty((3, most), np.int64), np.empty(most), np.empty(most)
+    table, bits, heavy = np.empty(table_size(most), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
     for q in range(first, last):
         low, high, held, tied = offsets[q], offsets[q + 1], 0, False
         lowest[: high - low] = np.inf
@@ -203,11 +201,9 @@ def share_ordered(
 ) -> None:
     """`share_range` with rankings (N,) of the documents. If the scores of every kind are strictly monotone along the
     ranking, none are equal; other queries use the hash table, whatever their ranking."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    buffers, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
-    table, bits, turn = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(longest, np.int8)
+    most = longest(offsets, first, last)
+    buffers, total, before = np.empty((3, most), np.int64), np.empty(most), np.empty(most)
+    table, bits, turn = np.empty(table_size(most), np.int64), scores.view(np.int64), np.empty(most, np.int8)
     for q in range(first, last):
         low, high, tied = offsets[q], offsets[q + 1], False
         turn[: high - low] = NONE

@@ -31,8 +31,9 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
+from formulations.sorting import longest
 from rankopt.measures.tied_ranking import totals
-from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, longest, pairs_in_time, sort_times, width
+from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, pairs_in_time, sort_times, width
 
 DISCOUNT, PRECISION, CASCADE = 0, 1, 2  # what is summed
 
@@ -94,12 +95,8 @@ def sweep_paths(
     discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps:
     Floats, widths: Floats,
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞.
-
-    gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U of
-    those below it. discount: a of every position, or 1 / i.
-    """
+    """gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U
+    of those below it. discount: a of every position, or 1 / i."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
@@ -198,10 +195,7 @@ def sweep_swaps(
     discount: Floats, unit: Ints, bits: int, powers: Floats, weights: Floats, offsets: Ints, first: int, last: int,
     starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞.
-
-    kind, cutoff, gain, weight_above, discount: as in `sweep_paths`. unit: (N,) 1 + [the document is of kind k]
+    """kind, cutoff, gain, weight_above, discount: as in `sweep_paths`. unit: (N,) 1 + [the document is of kind k]
     << (k + 1) bits; documents of one gain are of one kind, and `bits` bits count those of a query. powers: of
     a cascade, 1, 1 - p, (1 - p)², ... of each kind, 1 << bits of them.
     """
@@ -339,9 +333,8 @@ def sweep_uncut(
     discount: Floats, unit: Ints, bits: int, powers: Floats, swapped: Ints, weights: Floats, offsets: Ints, first: int,
     last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the
-    rest as in `sweep_swaps`."""
+    """swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the rest as in
+    `sweep_swaps`."""
     found, begin = 0, first
     while begin < last:
         end = begin + 1
@@ -372,8 +365,7 @@ def sweep_pairs(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, weights: Floats, offsets: Ints,
     first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞."""
+    """gain: b. discount: a of every position."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     line_s, line_a, own = np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)

@@ -60,15 +60,6 @@ def first_groups(
     return groups
 
 
-@inlined
-def longest(offsets: Ints, first: int, last: int) -> int:
-    """Documents of the longest of the queries first <= q < last, at least 1: the buffer size of a sweep."""
-    most = 1
-    for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
-    return most
-
-
 @compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS), internal=True)
 def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, order: Ints, buffer: Ints) -> None:
     """Sort times, and the lines that cross with them. spare, lines, order, buffer: buffers of the same length, or

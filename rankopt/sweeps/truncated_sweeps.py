@@ -34,9 +34,9 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
-from formulations.sorting import sort_falling
+from formulations.sorting import longest, sort_falling
 from rankopt.sweeps.full_sweeps import PRECISION
-from rankopt.sweeps.intersections import ROUNDING, entering, first_order, longest, width
+from rankopt.sweeps.intersections import ROUNDING, entering, first_order, width
 
 
 @compiled(
@@ -49,9 +49,7 @@ def sweep_positions(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, cutoffs: Ints, weights: Floats,
     offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. cutoffs: (m,) τ of each query, after which its discount is constant.
-    """
+    """cutoffs: (m,) τ of each query, after which its discount is constant."""
     capacity, found = times.size, 0
     most, widest = 1, 1
     for q in range(first, last):
@@ -179,9 +177,7 @@ def sweep_cuts(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weights: Floats, offsets:
     Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
-    """
+    """gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
@@ -315,8 +311,7 @@ def sweep_envelope(
     cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, relevant: Floats, weights: Floats, offsets: Ints,
     first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
+    """relevant: 1 where relevant, else 0."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, when, line_s, line_a = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
