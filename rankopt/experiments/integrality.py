@@ -111,7 +111,6 @@ def exposure(n: int, k: int, blocks: int) -> LinearProgram | None:
 
 
 def _labels(n: int, blocks: int) -> NDArray[np.int64]:
-    """Block of each document, round robin."""
     return np.arange(n) % blocks
 
 

@@ -140,5 +140,4 @@ def _is_supported(row: BenchmarkRow | None) -> bool:
 
 
 def _time(row: BenchmarkRow | None, missed: float) -> float:
-    """The seconds of a solved problem."""
     return missed if row is None or not row.solved or row.seconds is None else row.seconds
