@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 from formulations.registry import lazy, public_names
 
 if TYPE_CHECKING:
-    from formulations.experimental.integral_instance import nearest_integral as nearest_integral
-    from formulations.experimental.quotas import LimitValueFunction as LimitValueFunction
-    from formulations.experimental.quotas import pareto_front as pareto_front
     from formulations.experimental.slack_rescaling import SlackRescaledRanking as SlackRescaledRanking
     from formulations.experimental.slack_rescaling import slack_rescaled_ranking as slack_rescaled_ranking
     from formulations.experimental.slack_rescaling import solve_slack_rescaled as solve_slack_rescaled

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 from formulations.registry import lazy, public_names
 
 if TYPE_CHECKING:
-    from rankopt.experimental.counterfactual import CounterfactualChange as CounterfactualChange
-    from rankopt.experimental.counterfactual import ShadowPrices as ShadowPrices
-    from rankopt.experimental.counterfactual import counterfactual_change as counterfactual_change
-    from rankopt.experimental.counterfactual import shadow_prices as shadow_prices
     from rankopt.experimental.direct_trees import DirectBoostedRanker as DirectBoostedRanker
-    from rankopt.experimental.mcrank import McRanker as McRanker
     from rankopt.experimental.slack_rescaling import RescaledSlack as RescaledSlack
 
 PARTS = public_names(__name__)
