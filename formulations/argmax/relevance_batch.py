@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from formulations.argmax.relevance_layout import (
@@ -24,8 +23,8 @@ from formulations.argmax.relevance_layout import (
 )
 from formulations.argmax.relevance_numpy import search_lattices
 from formulations.argmax.relevance_two_grades import merge_range, sort_range
-from formulations.arrays import Bytes, Floats, Ints
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, Kernel, compiled
+from formulations.arrays import Bytes, Floats, Ints, Out
+from formulations.compiled import Kernel, compiled
 from formulations.errors import UnsupportedProblemError
 from formulations.parallel import share_ranges
 from formulations.problems.lattice_path import MOST_STATES
@@ -181,12 +180,7 @@ def _affordable(batch: RelevanceBatch, states: Floats, taken: Bytes, most: int) 
 _PAIRWISE, _POSITIONAL = range(2)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, nb.int64, READ_FLOATS, READ_FLOATS, READ_FLOATS,
-        READ_FLOATS, nb.boolean, READ_INTS, BYTES, INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def judge_range(
     scores: Floats,
     grade: Floats,
@@ -203,9 +197,9 @@ def judge_range(
     order: Ints,
     begin: int,
     end: int,
-    slope: Floats,
-    earned: Floats,
-    value: Floats,
+    slope: Out[Floats],
+    earned: Out[Floats],
+    value: Out[Floats],
 ) -> None:
     """slope (N,), earned and value (m,) of the queries that are taken; level: the rank of each document's grade."""
     levels = 1

@@ -20,12 +20,13 @@ the tail has max(k - g, β_x) irrelevant ones above it, β_x those of higher sco
 after one pass. Under the positional map a tail is merged in O(n).
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
 from formulations.argmax.order_ideals import sort_chain
-from formulations.arrays import Bools, Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
+from formulations.arrays import Bools, Bytes, Floats, Ints, Out, Shorts
+from formulations.compiled import compiled, inlined
 
 
 @inlined
@@ -40,12 +41,7 @@ def _apart(
     return float(scored + earned)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES,
-        nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def each_range(
     height: Floats,
     share: Floats,
@@ -57,7 +53,7 @@ def each_range(
     taken: Bytes,
     begin: int,
     end: int,
-    above: Ints,
+    above: Out[Ints],
 ) -> None:
     """above: the number of irrelevant documents above each relevant one, for the queries `taken`. Among ties an
     irrelevant document takes the lower position."""
@@ -110,11 +106,7 @@ def each_range(
             there[i] = 0
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def first_good_range(
     height: Floats,
     share: Floats,
@@ -125,7 +117,7 @@ def first_good_range(
     taken: Bytes,
     begin: int,
     end: int,
-    above: Ints,
+    above: Out[Ints],
 ) -> None:
     """above: the number of irrelevant documents above each relevant one, for the queries `taken`; pairwise map."""
     for q in range(begin, end):
@@ -157,11 +149,7 @@ def first_good_range(
             above[good] = at
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def first_relevant_range(
     height: Floats,
     share: Floats,
@@ -172,7 +160,7 @@ def first_relevant_range(
     taken: Bytes,
     begin: int,
     end: int,
-    above: Ints,
+    above: Out[Ints],
 ) -> None:
     """The same under the first-relevant map; relevant documents by rising score; ties are ranked higher."""
     longest = 1
@@ -204,12 +192,7 @@ def first_relevant_range(
 _PAIRWISE, _POSITIONAL, _FIRST = range(3)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, READ_INTS, READ_INTS,
-        BYTES, nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def grid_range(
     height: Floats,
     share: Floats,
@@ -223,7 +206,7 @@ def grid_range(
     taken: Bytes,
     begin: int,
     end: int,
-    above: Ints,
+    above: Out[Ints],
 ) -> None:
     """above: the number of irrelevant documents above each relevant one, for the queries `taken`. A table of shape
     (2, n₋ + 1, n₊ + 1) holds the gains of both."""
@@ -336,12 +319,7 @@ def _positional_tails(bad: Floats, good: Floats, position_weights: Floats, k: in
         tail[first] = total
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.boolean, READ_INTS, READ_INTS, READ_INTS, BYTES,
-        nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def triangle_range(
     height: Floats,
     share: Floats,
@@ -354,7 +332,7 @@ def triangle_range(
     taken: Bytes,
     begin: int,
     end: int,
-    above: Ints,
+    above: Out[Ints],
 ) -> None:
     """above: the number of irrelevant documents above each relevant one, for the queries `taken`; weight: of the
     map."""
@@ -418,12 +396,7 @@ def triangle_range(
                 j -= 1
 
 
-READ_BOOLS = nb.types.Array(nb.bool_, 1, "C", readonly=True)
-
-
-@compiled(
-    nb.void(READ_FLOATS, READ_INTS, READ_SHORTS, READ_INTS, READ_INTS, READ_BOOLS, nb.int64, nb.int64, FLOATS, SHORTS)
-)
+@compiled()
 def sort_range(
     scores: Floats,
     offsets: Ints,
@@ -433,8 +406,8 @@ def sort_range(
     rising: Bools,
     begin: int,
     end: int,
-    height: Floats,
-    document: Shorts,
+    height: Out[Floats],
+    document: Out[Shorts],
 ) -> None:
     """height, document (N,): scores and documents of the queries begin <= q < end, chain by chain by falling score, or
     where the chain is `rising` by rising score."""
@@ -455,12 +428,7 @@ def sort_range(
                     document[x], document[y] = document[y], document[x]
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_SHORTS, READ_INTS, READ_INTS, BYTES, INTS, READ_FLOATS, nb.int64, READ_FLOATS, READ_FLOATS,
-        READ_FLOATS, nb.int64, nb.int64, INTS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def merge_range(
     height: Floats,
     document: Shorts,
@@ -475,10 +443,10 @@ def merge_range(
     constant: Floats,
     begin: int,
     end: int,
-    order: Ints,
-    slope: Floats,
-    earned: Floats,
-    value: Floats,
+    order: Out[Ints],
+    slope: Out[Floats],
+    earned: Out[Floats],
+    value: Out[Floats],
 ) -> None:
     """order, slope, earned and value of the queries `merged`, with above[row of relevant document g] irrelevant ones
     above it; irrelevant documents come first among the rows of a query. kind: index of the feature map. share: of the

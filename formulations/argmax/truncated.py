@@ -14,24 +14,26 @@ t, sum to the total cost of the removed documents.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from formulations.argmax.layout import BATCH, CUT, IDEALS, MERGE, fill_order, fill_up, prefix_length, settle
-from formulations.argmax.order_ideals import CHAINS, sort_chains
-from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled, inlined
-
-NEEDS = nb.types.Array(nb.int64, 2, "C")
-COSTS = nb.types.Array(nb.float64, 3, "C")
-
-
-@compiled(
-    nb.int64(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, nb.int64, nb.int64, BYTES
-    ),
-    internal=True,
+from formulations.argmax.layout import (
+    CUT,
+    IDEALS,
+    MERGE,
+    Answers,
+    Layout,
+    fill_order,
+    fill_up,
+    prefix_length,
+    query_rows,
+    settle,
 )
+from formulations.argmax.order_ideals import CHAINS, sort_chains
+from formulations.arrays import Bytes, Cube, Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled, inlined
+
+
+@compiled(internal=True)
 def sort_rest(
     height: Floats,
     worth: Floats,
@@ -40,11 +42,11 @@ def sort_rest(
     discount: Floats,
     position_weights: Floats,
     step: int,
-    used: Ints,
+    used: Out[Ints],
     wanted: Ints,
     first: int,
     last: int,
-    label: Bytes,
+    label: Out[Bytes],
 ) -> int:
     """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; updates
     the `used` counts of chains. Returns the position after the last `wanted` document."""
@@ -71,12 +73,7 @@ def sort_rest(
     return p
 
 
-@compiled(
-    nb.void(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, INTS, NEEDS, COSTS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def tail_costs(
     height: Floats,
     worth: Floats,
@@ -88,8 +85,8 @@ def tail_costs(
     turn: int,
     stop: int,
     most: Ints,
-    rank: Ints,
-    cost: Floats,
+    rank: Out[Table[Ints]],
+    cost: Out[Cube[Floats]],
 ) -> None:
     """rank[g, i] in the sort of all by the key of `step`, cost[g, i, turn - 1 - t] of removing that document
     if t before it are removed; up to a constant common to all choices of `turn` documents."""
@@ -120,12 +117,7 @@ def tail_costs(
             raised[below] += (above[r + below] - above[r + below + 1]) * worthy
 
 
-@compiled(
-    nb.void(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, nb.int64, INTS, NEEDS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def _dominators(
     height: Floats,
     worth: Floats,
@@ -137,8 +129,8 @@ def _dominators(
     high: int,
     turn: int,
     field: int,
-    most: Ints,
-    need: Ints,
+    most: Out[Ints],
+    need: Out[Table[Ints]],
 ) -> None:
     """need[g, i]: how many of each chain dominate document i of chain g, `field` bits a chain; most[g]: how many of
     chain g can be before `turn`; the others have too many dominators."""
@@ -178,13 +170,7 @@ def _dominators(
             need[g, blocked] = (turn + 1) << (field * g)
 
 
-@compiled(
-    nb.int64(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64, nb.int64,
-        SHORTS, INTS, FLOATS, FLOATS, SHORTS, SHORTS, SHORTS, BYTES, BYTES,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def best_first_prefixes(
     height: Floats,
     worth: Floats,
@@ -196,15 +182,15 @@ def best_first_prefixes(
     high: Shorts,
     stop: int,
     turn: int,
-    slot: Shorts,
-    key: Ints,
-    value: Floats,
-    tail: Floats,
-    last: Shorts,
-    where: Shorts,
-    origin: Shorts,
-    chain: Bytes,
-    label: Bytes,
+    slot: Out[Shorts],
+    key: Out[Ints],
+    value: Out[Floats],
+    tail: Out[Floats],
+    last: Out[Shorts],
+    where: Out[Shorts],
+    origin: Out[Shorts],
+    chain: Out[Bytes],
+    label: Out[Bytes],
 ) -> int:
     """As `best_labels` for the `turn` > 0 of `prefix_length`, without pruning.
 
@@ -292,30 +278,11 @@ def _states_of_prefixes(max_states: int, n: int) -> int:
     return min(max_states if max_states > 0 else min(n, 40) * n, MAX_STATES)
 
 
-@compiled(nb.void(*BATCH))
-def prefix_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
+@compiled()
+def prefix_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
     """Fill order, value, bound and method of the queries begin <= q < end marked CUT; those with too many states stay
     CUT."""
+    offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
     n = 0
     for q in range(begin, end):
         if way[q] == CUT:
@@ -332,15 +299,16 @@ def prefix_range(
     for q in range(begin, end):
         if way[q] != CUT:
             continue
-        top, bottom = offsets[q], offsets[q + 1]
-        n, last, first, chains = bottom - top, stop[q], first_chain[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
-        members, result = by_gain[top:bottom], order[top:bottom]
-        begins = chain_start[first : first + chains + 1]
+        top, bottom, last = offsets[q], offsets[q + 1], layout.stop[q]
+        n, first, chains = bottom - top, first_chain[q], first_chain[q + 1] - first_chain[q]
+        s, b, a, c = query_rows(scores, layout, q)
+        members, result = layout.by_gain[top:bottom], found.order[top:bottom]
+        low, high = layout.low[top:bottom], layout.high[top:bottom]
+        begins = layout.chain_start[first : first + chains + 1]
         sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
         widest = best_first_prefixes(
-            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-            prefix_length(low[top:bottom], high[top:bottom], last), slot[: 16 * n * n], key, used, tail, lowest, where,
+            height, layout.worth[first : first + chains], start, size, a, c, low, high, last,
+            prefix_length(low, high, last), slot[: 16 * n * n], key, used, tail, lowest, where,
             origin[: _states_of_prefixes(max_states, n)], chain, label,
         )  # fmt: skip
         if widest < 0:
@@ -348,4 +316,4 @@ def prefix_range(
         fill_order(label, document, start, last, result)
         fill_up(members, last, done, result)
         way[q] = MERGE if chains == 2 else IDEALS
-        settle(s, b, a, c, result, 0.0, q, value, bound)
+        settle(s, b, a, c, result, 0.0, q, found)
