@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from formulations.argmax.relevance_layout import RelevanceLayout
 from formulations.arrays import Bytes, Floats, Ints, Out, Shorts, Table
 from formulations.compiled import compiled, inlined
 
@@ -139,27 +140,15 @@ _PAIRWISE, _POSITIONAL, _FIRST = range(3)
 
 @compiled()
 def counts_range(
-    height: Floats,
-    document: Shorts,
-    discount: Floats,
-    weight: Floats,
-    kind: int,
-    chain_start: Ints,
-    first_chain: Ints,
-    chain_grade: Floats,
-    chain_share: Floats,
-    chain_passing: Floats,
-    offsets: Ints,
-    stop: Ints,
-    taken_queries: Bytes,
-    begin: int,
-    end: int,
+    height: Floats, document: Shorts, layout: RelevanceLayout, stop: Ints, taken: Bytes, begin: int, end: int,
     order: Out[Ints],
-) -> None:
+) -> None:  # fmt: skip
     """order of the queries that are taken; stop[q]: the first position without discount, or the number of documents."""
+    discount, weight, kind, offsets = layout.discount, layout.weight, layout.kind, layout.offsets
+    chain_start, first_chain = layout.chain_start, layout.first_chain
     largest, most_chains, longest, deepest = 1, 1, 1, 1
     for q in range(begin, end):
-        if taken_queries[q]:
+        if taken[q]:
             states = 1
             for h in range(first_chain[q], first_chain[q + 1]):
                 states *= min(chain_start[h + 1] - chain_start[h], stop[q]) + 1
@@ -174,12 +163,12 @@ def counts_range(
     total, free = np.empty((most_chains, longest + 1)), np.empty((pairs, longest + 1))
     until, powers = np.empty((pairs, deepest + 1), np.int64), np.ones((most_chains, longest + 1))
     for q in range(begin, end):
-        if not taken_queries[q]:
+        if not taken[q]:
             continue
         low, high, chains, k = offsets[q], offsets[q + 1], first_chain[q + 1] - first_chain[q], stop[q]
         own, c0 = height[low:high], first_chain[q]
-        grade = chain_grade[c0 : c0 + chains]
-        share, passing = chain_share[c0 : c0 + chains], chain_passing[c0 : c0 + chains]
+        grade = layout.chain_grade[c0 : c0 + chains]
+        share, passing = layout.chain_share[c0 : c0 + chains], layout.chain_passing[c0 : c0 + chains]
         begins = chain_start[c0 : c0 + chains + 1] - low
         d, tailed, passes = discount[low:high], k < high - low, False
         position_weights = weight[low:high] if kind == _POSITIONAL else d
