@@ -16,6 +16,11 @@ def load(location: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def locations(package: str, names: Mapping[str, str]) -> dict[str, str]:
+    """A table of `name: "module:name"`. names: of each module of the package, separated by blanks."""
+    return {name: f"{package}.{module}:{name}" for module, listed in names.items() for name in listed.split()}
+
+
 def member(package: str, name: str, *tables: Mapping[str, str]) -> Any:
     """The object that one of a package's tables names; raises AttributeError for an unknown name."""
     for table in tables:
