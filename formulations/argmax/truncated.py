@@ -14,6 +14,8 @@ t, sum to the total cost of the removed documents.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from formulations.argmax.layout import (
@@ -33,23 +35,25 @@ from formulations.arrays import Bytes, Cube, Floats, Ints, Out, Shorts, Table
 from formulations.compiled import compiled, inlined
 
 
+class SortedChains(NamedTuple):
+    """Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]];
+    and the weights of the positions."""
+
+    height: Out[Floats]
+    worth: Floats
+    start: Out[Ints]
+    size: Out[Ints]
+    discount: Floats
+    position_weights: Floats
+
+
 @compiled(internal=True)
 def sort_rest(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    step: int,
-    used: Out[Ints],
-    wanted: Ints,
-    first: int,
-    last: int,
-    label: Out[Bytes],
+    query: SortedChains, step: int, used: Out[Ints], wanted: Ints, first: int, last: int, label: Out[Bytes]
 ) -> int:
     """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; updates
     the `used` counts of chains. Returns the position after the last `wanted` document."""
+    height, worth, start, size, discount, position_weights = query
     chains, left = worth.size, 0
     dc, da = position_weights[step] - position_weights[step + 1], discount[step] - discount[step + 1]
     key = np.full(chains, -np.inf)
@@ -75,27 +79,17 @@ def sort_rest(
 
 @compiled(internal=True)
 def tail_costs(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    step: int,
-    turn: int,
-    stop: int,
-    most: Ints,
-    rank: Out[Table[Ints]],
-    cost: Out[Cube[Floats]],
+    query: SortedChains, step: int, turn: int, stop: int, most: Ints, rank: Out[Table[Ints]], cost: Out[Cube[Floats]]
 ) -> None:
     """rank[g, i] in the sort of all by the key of `step`, cost[g, i, turn - 1 - t] of removing that document
     if t before it are removed; up to a constant common to all choices of `turn` documents."""
+    height, worth, start, size, discount, position_weights = query
     chains, total = worth.size, 0
     for g in range(chains):
         total += size[g]
     listed, ranked = np.zeros(chains, np.int64), np.empty(total, np.int8)
     # Documents after the last removable one move up equally for any choice.
-    end = sort_rest(height, worth, start, size, discount, position_weights, step, listed, most, 0, total, ranked)
+    end = sort_rest(query, step, listed, most, 0, total, ranked)
     weight, share, base = discount, 0.0, 1.0
     if position_weights[step] > position_weights[step + 1]:
         weight, share = position_weights, 1.0
@@ -119,21 +113,11 @@ def tail_costs(
 
 @compiled(internal=True)
 def _dominators(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    low: int,
-    high: int,
-    turn: int,
-    field: int,
-    most: Out[Ints],
-    need: Out[Table[Ints]],
+    query: SortedChains, low: int, high: int, turn: int, field: int, most: Out[Ints], need: Out[Table[Ints]]
 ) -> None:
     """need[g, i]: how many of each chain dominate document i of chain g, `field` bits a chain; most[g]: how many of
     chain g can be before `turn`; the others have too many dominators."""
+    height, worth, start, size, discount, position_weights = query
     chains = worth.size
     dc, da = position_weights[low] - position_weights[low + 1], discount[low] - discount[low + 1]
     ec, ea = position_weights[high] - position_weights[high + 1], discount[high] - discount[high + 1]
@@ -172,30 +156,15 @@ def _dominators(
 
 @compiled(internal=True)
 def best_first_prefixes(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    low: Shorts,
-    high: Shorts,
-    stop: int,
-    turn: int,
-    slot: Out[Shorts],
-    key: Out[Ints],
-    value: Out[Floats],
-    tail: Out[Floats],
-    last: Out[Shorts],
-    where: Out[Shorts],
-    origin: Out[Shorts],
-    chain: Out[Bytes],
-    label: Out[Bytes],
-) -> int:
+    query: SortedChains, low: Shorts, high: Shorts, stop: int, turn: int, slot: Out[Shorts], key: Out[Ints],
+    value: Out[Floats], tail: Out[Floats], last: Out[Shorts], where: Out[Shorts], origin: Out[Shorts],
+    chain: Out[Bytes], label: Out[Bytes],
+) -> int:  # fmt: skip
     """As `best_labels` for the `turn` > 0 of `prefix_length`, without pruning.
 
     Buffers: slot, -1 for each vector of counts of all gains but one, reset at the end; the others per state.
     """
+    height, worth, start, size, discount, position_weights = query
     chains, max_states = worth.size, origin.size
     field = 2
     while turn + 1 >= 1 << (field - 1):
@@ -203,9 +172,7 @@ def best_first_prefixes(
     if field * chains > 62:
         return -1
     most, need = np.zeros(chains, np.int64), np.empty((chains, turn + 1), np.int64)
-    _dominators(
-        height, worth, start, size, discount, position_weights, low[0], high[0], turn, field, most, need
-    )  # fmt: skip
+    _dominators(query, low[0], high[0], turn, field, most, need)
     radix, cells, longest, guards = np.zeros(chains, np.int64), 1, 0, 0
     for g in range(chains):
         guards += 1 << (field * g + field - 1)
@@ -220,7 +187,7 @@ def best_first_prefixes(
     rank, cost = np.zeros((chains, turn), np.int64), np.empty((chains, turn, turn))
     tailed = turn < stop
     if tailed:
-        tail_costs(height, worth, start, size, discount, position_weights, low[turn], turn, stop, most, rank, cost)
+        tail_costs(query, low[turn], turn, stop, most, rank, cost)
     floor_c, floor_a = position_weights[stop], discount[stop]
     mask = (1 << (field - 1)) - 1
     key[0], value[0], tail[0], last[0], where[0], origin[0] = 0, 0.0, 0.0, -1, 0, -1
@@ -265,7 +232,7 @@ def best_first_prefixes(
         label[p] = chain[best]
         best = origin[best]
     if tailed:
-        sort_rest(height, worth, start, size, discount, position_weights, low[turn], used, size, turn, stop, label)
+        sort_rest(query, low[turn], used, size, turn, stop, label)
     return widest
 
 
@@ -307,7 +274,7 @@ def prefix_range(scores: Floats, layout: Layout, begin: int, end: int, max_state
         begins = layout.chain_start[first : first + chains + 1]
         sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
         widest = best_first_prefixes(
-            height, layout.worth[first : first + chains], start, size, a, c, low, high, last,
+            SortedChains(height, layout.worth[first : first + chains], start, size, a, c), low, high, last,
             prefix_length(low, high, last), slot[: 16 * n * n], key, used, tail, lowest, where,
             origin[: _states_of_prefixes(max_states, n)], chain, label,
         )  # fmt: skip
