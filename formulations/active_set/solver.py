@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from formulations.active_set.working_set import (
-    MARGIN_DUAL,
-    WORKING,
     MarginDual,
     WorkingSet,
     admit,
     inner,
     newton,
 )
-from formulations.arrays import Floats, Ints, frozen
-from formulations.compiled import FLOATS, INTS, compiled, inlined
+from formulations.arrays import Bools, Floats, Ints, Out, frozen
+from formulations.compiled import compiled, inlined
 from formulations.errors import SolverError
 from formulations.sorting import sort_few
 
@@ -50,9 +47,9 @@ def _price_group(
     return float(program.capacity[g] * rise.max(initial=0.0) - working.weights[held] @ rise)
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group, internal=True)
+@compiled(numpy=_price_group, internal=True)
 def price_group(
-    program: MarginDual, working: WorkingSet, g: int, barred: np.ndarray, best: Ints, excess: Floats
+    program: MarginDual, working: WorkingSet, g: int, barred: Bools, best: Out[Ints], excess: Out[Floats]
 ) -> float:
     """The contribution of group g to the gap; best[g], its plane with the largest excess over the base; excess[g]."""
     planes, weights = program.values.size, working.weights
@@ -76,7 +73,7 @@ def price_group(
     return gap
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64), internal=True)
+@compiled(internal=True)
 def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, rounds: int) -> None:
     """Newton steps to the best point for the open planes, dropping those without weight; at most so many full steps."""
     quiet = 0
@@ -112,7 +109,7 @@ def _combined(program: MarginDual, working: WorkingSet) -> None:
     working.v[:] = weights[:planes] @ program.slopes
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined, internal=True)
+@compiled(numpy=_combined, internal=True)
 def combined(program: MarginDual, working: WorkingSet) -> None:
     """Rescale each group's weights to its capacity, and recompute v."""
     planes, weights = program.values.size, working.weights
@@ -142,7 +139,7 @@ def _started(program: MarginDual, working: WorkingSet) -> float:
     return max(best, float(alone[rises].max(initial=-np.inf)))
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started, internal=True)
+@compiled(numpy=_started, internal=True)
 def started(program: MarginDual, working: WorkingSet) -> float:
     """A lower bound of the optimum: the objective of the current weights, or of a single plane."""
     planes, v = program.values.size, working.v
@@ -161,7 +158,7 @@ def started(program: MarginDual, working: WorkingSet) -> float:
     return best
 
 
-@compiled(nb.types.UniTuple(nb.float64, 2)(MARGIN_DUAL, WORKING, nb.float64, nb.int64))
+@compiled()
 def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: int) -> tuple[float, float]:
     """Open planes above their base until there is none; leaves the best weights found, returns their gap and the
     steps."""
@@ -232,8 +229,8 @@ def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: in
 PATIENCE = 8  # sweeps in which the gap must halve, or no more are made
 
 
-@compiled(nb.int64(MARGIN_DUAL, FLOATS, FLOATS, nb.float64, nb.int64))
-def swept(program: MarginDual, weights: Floats, v: Floats, tolerance: float, limit: int) -> int:
+@compiled()
+def swept(program: MarginDual, weights: Out[Floats], v: Out[Floats], tolerance: float, limit: int) -> int:
     """Sweep over all groups until the gap is small or falls slowly; v = slopesᵀ weights is updated. Returns the sweeps.
 
     A sweep costs one evaluation of all planes. It finds the plane of most groups with a single active plane; weights

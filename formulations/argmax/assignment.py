@@ -9,12 +9,11 @@ position of weight zero and unlimited capacity. Small batches use SciPy's solver
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT
-from formulations.arrays import Bytes, Floats, Ints
-from formulations.compiled import INTS, READ_FLOATS, compiled, inlined
+from formulations.arrays import Bytes, Floats, Ints, Out
+from formulations.compiled import compiled, inlined
 
 
 @inlined
@@ -99,9 +98,9 @@ def _nearest(distance: Floats, row_of: Ints) -> int:
     return nearest
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS), internal=True)
+@compiled(internal=True)
 def assign(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, anew: bool, order: Ints
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, anew: bool, order: Out[Ints]
 ) -> float:
     """Fill `order` with an optimal order, positions from `stop` on being equivalent; returns the rounding error.
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, Deferral, compiled, inlined, is_small
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import PAIRS, Deferral, compiled, inlined, is_small
 from formulations.parallel import share_ranges
 from formulations.problems.directed_rounding import above, added, below, multiplied, products
 
@@ -45,8 +44,10 @@ def _tallest(values: Floats) -> float:
     return found
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
-def settle_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> None:
+@compiled()
+def settle_prices(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Out[Floats]
+) -> None:
     """The least duals >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
 
     Bellman-Ford as in `assignment.settle`. Without convergence the order is not optimal, and the result is still dual
@@ -125,9 +126,15 @@ def _above(high: float, low: float, off: float) -> float:
     return float(np.nextafter(near, np.inf) if digits > 0.0 else near)
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS))
+@compiled()
 def settle_levels(
-    scores: Floats, worth: Floats, held: Ints, first: Ints, discount: Floats, position_weights: Floats, prices: Floats
+    scores: Floats,
+    worth: Floats,
+    held: Ints,
+    first: Ints,
+    discount: Floats,
+    position_weights: Floats,
+    prices: Out[Floats],
 ) -> None:
     """The duals of `settle_prices`, up to its noise, where all documents are placed and those of a gain by falling
     scores. held[first[h] : first[h + 1]]: the positions of gain worth[h], from the top."""
@@ -186,7 +193,7 @@ def _total_above(prices: Any, best: Any, rest: Any, off: float, size: float) -> 
     return _above(high, low, 2.0 * off)
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
+@compiled()
 def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
     """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up.
 
@@ -233,7 +240,7 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: F
     return _total_above(prices, best, rest, off, size)
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
+@compiled()
 def bound_of_levels(
     scores: Floats, worth: Floats, first: Ints, discount: Floats, position_weights: Floats, prices: Floats
 ) -> float:
@@ -288,12 +295,7 @@ def bound_of_levels(
     return _total_above(prices, best, rest, 2.0 * HALVINGS * positions * lacks, size)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, READ_FLOATS,
-        FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def judge_range(
     scores: Floats,
     gain: Floats,
@@ -304,8 +306,8 @@ def judge_range(
     begin: int,
     end: int,
     left: Floats,
-    value: Floats,
-    bound: Floats,
+    value: Out[Floats],
+    bound: Out[Floats],
 ) -> None:
     """value[q]: the value of order[offsets[q] : offsets[q + 1]], rounded down; bound[q]: the value plus the error of
     the search, rounded up; for begin <= q < end.
@@ -360,11 +362,7 @@ def judge_range(
         bound[q] = _above(highs[0], lows[0], 2.0 * off + noise)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def prove_range(
     scores: Floats,
     gain: Floats,
@@ -374,7 +372,7 @@ def prove_range(
     order: Ints,
     begin: int,
     end: int,
-    bound: Floats,
+    bound: Out[Floats],
 ) -> None:
     """bound[q]: the dual bound of query q with documents order[offsets[q] : offsets[q + 1]], rounded up, for
     begin <= q < end with an infinite one."""
