@@ -26,11 +26,12 @@ Sources: paper 3 (DirectRank), section 2.2; ties as in `rankopt.measures.average
 `rankopt.measures.user_models`.
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined
 from formulations.sorting import longest
 from rankopt.measures.tied_ranking import totals
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, pairs_in_time, sort_times, width
@@ -38,15 +39,10 @@ from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, pairs_i
 DISCOUNT, PRECISION, CASCADE = 0, 1, 2  # what is summed
 
 
-@compiled(
-    nb.float64(
-        nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, nb.int64, READ_FLOATS, READ_FLOATS
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def added(
-    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats,
-) -> float:  # fmt: skip
+    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats
+) -> float:
     """f of a group of `size` lines below `above` documents.
 
     own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: prefix sums of a or of 1 / i.
@@ -83,17 +79,11 @@ def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats
             passed[i] = ((m + 1 - i) * passed[i] + i * going_on * passed[i - 1]) / (m + 1)
 
 
-@compiled(
-    nb.int64(
-        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS,
-        READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def sweep_paths(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
-    discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps:
-    Floats, widths: Floats,
+    discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Out[Floats], times: Out[Floats],
+    steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
     """gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U
     of those below it. discount: a of every position, or 1 / i."""
@@ -183,17 +173,11 @@ def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
     return product
 
 
-@compiled(
-    nb.int64(
-        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS,
-        nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def sweep_swaps(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
     discount: Floats, unit: Ints, bits: int, powers: Floats, weights: Floats, offsets: Ints, first: int, last: int,
-    starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
     """kind, cutoff, gain, weight_above, discount: as in `sweep_paths`. unit: (N,) 1 + [the document is of kind k]
     << (k + 1) bits; documents of one gain are of one kind, and `bits` bits count those of a query. powers: of
@@ -322,16 +306,11 @@ def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Flo
     return unit, bits, powers.ravel(), swapped.astype(np.int64)
 
 
-@compiled(
-    nb.int64(
-        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS,
-        nb.int64, READ_FLOATS, READ_INTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def sweep_uncut(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
     discount: Floats, unit: Ints, bits: int, powers: Floats, swapped: Ints, weights: Floats, offsets: Ints, first: int,
-    last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
     """swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the rest as in
     `sweep_swaps`."""
@@ -355,15 +334,10 @@ def sweep_uncut(
     return found
 
 
-@compiled(
-    nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64,
-        FLOATS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def sweep_pairs(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, weights: Floats, offsets: Ints,
-    first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    first: int, last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
     """gain: b. discount: a of every position."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)
