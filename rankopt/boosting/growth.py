@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.boosting.objective import BoostingData, BoostingMetric, BoostingObjective
 from rankopt.boosting.tree_text import joined, text_of
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.validation import taken
 from rankopt.errors import OptionError
 from rankopt.rankers.run import shown
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
 
 
 def lightgbm() -> Any:

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.validation import column
 from rankopt.errors import DataError
 from rankopt.evaluation.evaluation import evaluate
@@ -23,9 +23,6 @@ from rankopt.measures.dcg import DiscountedGain
 from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.options import NOT_NEGATIVE, POSITIVE, SEED, Interval, check
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FORGOTTEN = (
     "{what} cannot rank because the data have no queries; give the data set group= (sizes of consecutive queries)"
@@ -178,7 +175,7 @@ class BoostingObjective:
         hessian[selected] = np.abs(slope) / mean + self.damping
         return (gradient, hessian) if rows.weights is None else (gradient * rows.weights, hessian * rows.weights)
 
-    def _draw_noise(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def _draw_noise(self, scores: Floats, offsets: Ints) -> Floats:
         """Normal numbers with the deviation that the scores have inside these queries."""
         sums = np.add.reduceat(scores, offsets[:-1])
         spread = np.sqrt(max(float(scores @ scores - sums @ (sums / np.diff(offsets))) / scores.size, 0.0))

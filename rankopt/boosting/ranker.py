@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
 from rankopt.boosting.growth import Growth, Member, grow, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
-from rankopt.data.canonical_order import canonical
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement, canonical
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
@@ -62,9 +64,6 @@ from rankopt.rankers.typing import (
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
     from rankopt.clicks.propensities import PositionBias
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
 
 LARGEST = 2**31 - 1  # the largest integer option of LightGBM
 
@@ -75,9 +74,6 @@ def seeds_of(random_state: Any, members: int) -> list[int]:
     """A seed for each member: following numbers, from 0 for None; a generator draws the first."""
     first = seed_from(random_state)
     return [(first * members + member) % LARGEST for member in range(members)]
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

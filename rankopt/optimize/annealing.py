@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from rankopt.optimize.certificate import Certificate, History, Stop
@@ -24,10 +25,6 @@ from rankopt.optimize.state import TrainingState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.display import CompactReprMixin, axes_for, view, wrapped
 from formulations.errors import CertificateError
 from formulations.registry import load
@@ -278,8 +279,6 @@ PARTS: dict[str, Callable[[Any], bool]] = {
 }
 """What each part of a certificate must be."""
 
-
-Floats = NDArray[np.float64]
 
 ROWS = {
     "AlternationStep": "rankopt.collaborative.alternation:AlternationStep",

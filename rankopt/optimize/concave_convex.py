@@ -8,15 +8,14 @@ from time import perf_counter
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.errors import InvalidProblemError
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import STALLED_AFTER, IterationInfo, State, TrainingState
 
-Floats = NDArray[np.float64]
 Callback = Callable[[Step, State], bool | None]  # called after every step; stops the run by returning True
 
 

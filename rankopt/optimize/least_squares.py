@@ -21,16 +21,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import share
 from rankopt.scorers.linear import PART, row_scores, row_sums
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ROWS = 1024  # rows that are made dense and centered at a time
 BLOCKS = 32  # blocks that one thread reduces in sequence; the number of jobs depends on the data alone

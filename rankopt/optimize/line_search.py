@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.parallel import at_most, share
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -45,9 +45,6 @@ from rankopt.sweeps.step_function import (
     window_point,
 )
 from rankopt.sweeps.sweep import LineSweep
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 Point = Literal["window", "middle", "plackett-luce"]  # rule for the point on the line: see `LineSearch.along`
 

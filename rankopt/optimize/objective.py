@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations.active_set.solver import LOST
+from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import InfeasibleError, SolverError, UnboundedError
 from formulations.gallery.masters import l1_margin_dual, margin_dual
 from formulations.problems.linear_program import LinearProgram
@@ -28,16 +28,11 @@ from formulations.solvers import get_solver, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, supports_option
+from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import EngineError, MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
 from rankopt.optimize.state import ROUNDING, PlaneSet
 from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, ShardGradient
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
-
-
-Floats = NDArray[np.float64]
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
@@ -254,7 +249,7 @@ class Objective:
         bound = solution.value - ROUNDING * size
         return MasterAnswer(self.w0 + step, bound, solution.x, perf_counter() - began)
 
-    def _program(self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64] | None) -> GroupedSimplexQP:
+    def _program(self, planes: PlaneSet, capacity: Floats, base: Ints | None) -> GroupedSimplexQP:
         """The master program. A loss >= 0 has the plane 0 and slacks >= 0, so that Σ α <= capacity in each group.
 
         A loss of any sign has free slacks, so that Σ α = capacity: the weight of the base plane of a group is what
@@ -278,7 +273,7 @@ class Objective:
         return np.asarray(np.maximum(outside, 0.0) * self.lam / np.einsum("ij,ij->i", limits, limits))
 
     def _proved(
-        self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64] | None, alpha: Floats, seconds: float
+        self, planes: PlaneSet, capacity: Floats, base: Ints | None, alpha: Floats, seconds: float
     ) -> MasterAnswer:
         """The answer of dual weights, to which those of the base planes are added; -inf if a group has no plane."""
         alpha = alpha.copy()
@@ -302,7 +297,7 @@ class Objective:
         return w, bound - ROUNDING * float(alpha @ (np.abs(values) + np.abs(slopes) @ np.abs(step)))
 
 
-def _bases(planes: PlaneSet, alpha: Floats) -> NDArray[np.int64]:
+def _bases(planes: PlaneSet, alpha: Floats) -> Ints:
     """The plane of greatest weight in each group that has planes, the last of equals."""
     order = np.lexsort((alpha, planes.group))
     return order[np.flatnonzero(np.diff(planes.group[order], append=-1))]
@@ -360,7 +355,7 @@ class SmoothObjective:
         return float(np.linalg.norm(gradient[self.moving] / self.units[self.moving]))
 
     @property
-    def moving(self) -> NDArray[np.bool_]:
+    def moving(self) -> Bools:
         """(d,) the features that order anything."""
         return np.asarray(self.units > 0)
 

@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.optimize.certificate import History, Stop
 from rankopt.risk.risk import Planes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
@@ -63,8 +63,6 @@ from rankopt.scorers.linear import linear_scores
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
     from rankopt.clicks.propensities import PositionBias
-
-Floats = NDArray[np.float64]
 
 
 TREE_WORDS = ("n_estimators", "num_iterations", "num_boost_round", "learning_rate", "eta", "max_depth", "num_leaves")

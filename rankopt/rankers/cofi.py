@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from rankopt.collaborative.alternation import AlternationStep
 from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.problem import ModelState
@@ -40,8 +41,6 @@ from rankopt.rankers.typing import (
 )
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 ALLOWED = 1e-9  # by how much what items are pulled to may differ, as a part of it
 

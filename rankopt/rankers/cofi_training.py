@@ -11,9 +11,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import at_most
 from rankopt.collaborative.alternation import (
     FIRST_FACTORS,
@@ -51,8 +51,6 @@ from rankopt.persistence.checkpoint import identity_of_ratings
 from rankopt.rankers.run import training_run
 from rankopt.ratings.evaluation import check_judges, has_exponential_gain
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 STARTS = ("residual", "random")
 
@@ -107,7 +105,7 @@ class CofiSettings:
         loss = UserLoss.named(params["loss"], params["bound"], params["position_weights"])
         return cls(loss, TOL if params["tol"] is None else float(params["tol"]), params)
 
-    def penalties(self, counts: NDArray[np.int64]) -> Penalties:
+    def penalties(self, counts: Ints) -> Penalties:
         """At λ = 1. counts: of the ratings of each user that the loss can learn from.
 
         Losses that see levels find an item's own mean themselves; and so do losses of orders from long lists, but a

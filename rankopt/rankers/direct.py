@@ -10,13 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from formulations.display import Axes
 from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
@@ -32,8 +32,10 @@ from rankopt.ascent.ascent import (
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import as_data, false_claim, paths_of, prove_epsilon, verify_directions
+from rankopt.ascent.certificate import Verified, as_data, false_claim, paths_of, prove_epsilon, verify_directions
+from rankopt.constraints.admissible import Admissible
 from rankopt.data.canonical_order import canonical
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import Threads, get_engine
 from rankopt.errors import DataError, ModelError, OptionError
@@ -57,13 +59,6 @@ from rankopt.rankers.typing import (
     Seed,
     Weights,
 )
-
-if TYPE_CHECKING:
-    from rankopt.ascent.certificate import Verified
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.queries import Queries
-
-Floats = NDArray[np.float64]
 
 AT_ONCE = (Stop.TIME, Stop.INTERRUPTED)
 """Ends after which no round of lines is searched for the sake of the certificate: it holds what was tried anyway."""

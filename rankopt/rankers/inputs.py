@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from formulations.arrays import check_no_mask, each, is_sparse
+from formulations.arrays import Floats, check_no_mask, each, is_sparse
 from rankopt.data.canonical_order import fingerprints
 from rankopt.data.normalization import METHODS, QueryNormalizer, chosen_method, normalize
 from rankopt.data.queries import Queries, first_not_finite
@@ -42,8 +42,6 @@ from rankopt.rankers.missing import (
     with_indicators,
     without_missing,
 )
-
-Floats = NDArray[np.float64]
 
 SEVERAL = (tuple, list, set, frozenset)
 

@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.solvers import get_solver
 from formulations.solvers.solver import Solver
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement
+from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses import get_bound, get_feature_map
+from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
@@ -53,13 +55,6 @@ from rankopt.rankers.typing import (
 )
 from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import row_scores
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
-    from rankopt.losses.loss import Loss
-
-Floats = NDArray[np.float64]
 
 
 class LargeMarginRanker(OptimizedRanker):

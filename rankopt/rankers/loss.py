@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from formulations.arrays import Floats, Ints
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement
+from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses import get_loss, make_loss, sees_queries
-from rankopt.losses.loss import protocol_of
+from rankopt.losses.loss import Loss, protocol_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.path import LOSS_FACTORS
@@ -32,17 +33,7 @@ from rankopt.rankers.typing import (
     Start,
     Strength,
 )
-from rankopt.risk.risk import shards_of_grades
-
-if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
-    from rankopt.losses.loss import Loss
-    from rankopt.risk.risk import Shard
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rankopt.risk.risk import Shard, shards_of_grades
 
 
 class LossRanker(OptimizedRanker):

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from formulations import LinearProgram, RankingSet
+from formulations.arrays import Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import InfeasibleError
 from formulations.problems.assignment import Assignment
@@ -30,12 +31,15 @@ from rankopt.data.typing import Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import get_bound
+from rankopt.losses.loss import Loss
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.oracle_problem import ProblemOracle
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots, constrained_slots, pair_argmax
+from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.minimize import as_solver
+from rankopt.optimize.objective import Objective
 from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, tie_order
@@ -61,14 +65,6 @@ from rankopt.rankers.typing import (
 )
 from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
-
-if TYPE_CHECKING:
-    from rankopt.losses.loss import Loss
-    from rankopt.optimize.concave_convex import Training
-    from rankopt.optimize.objective import Objective
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangement) -> Floats:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.compiled import is_small
 from formulations.registry import load
 from formulations.solvers.solver import Solver
@@ -50,13 +49,8 @@ from rankopt.rankers.run import (
 )
 from rankopt.rankers.starts import STRENGTH, ZERO_STRENGTH, feature_units, get_start, natural_lam, unit_of
 from rankopt.rankers.stream import Stream
+from rankopt.rankers.typing import Weights
 from rankopt.risk.risk import Risk, Shard
-
-if TYPE_CHECKING:
-    from rankopt.rankers.typing import Weights
-
-
-Floats = NDArray[np.float64]
 
 
 def penalized(penalty: Any, method: object) -> type[Objective]:

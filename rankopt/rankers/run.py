@@ -10,13 +10,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from inspect import signature
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.arrays import Floats
 from formulations.errors import InvalidProblemError
+from rankopt.data.queries import Queries
 from rankopt.engines import ended
 from rankopt.errors import DataError, MasterProblemError, ModelError, NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.margin import Nonconvex
@@ -29,11 +30,6 @@ from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.path import follow
 from rankopt.persistence.checkpoint import Checkpoint, identity
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
-
-Floats = NDArray[np.float64]
 
 Found = TypeVar("Found")
 

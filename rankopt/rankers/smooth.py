@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.compiled import is_small
-from rankopt.data.canonical_order import canonical
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, NoProgressWarning, OptionError
@@ -57,12 +57,6 @@ from rankopt.rankers.typing import (
     Weights,
 )
 from rankopt.risk.risk import shards
-
-if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-
-Floats = NDArray[np.float64]
 
 SIGMAS = (1.0, 0.5, 0.25)
 """σ of the stages, in deviations of the scores at w₀. On queries that are left out stages before these change nothing,

@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import frozen
+from formulations.arrays import Floats, Ints, frozen
 from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import EngineError, OptionError
@@ -23,8 +22,6 @@ from rankopt.losses import make_loss
 from rankopt.losses.loss import GradientLoss, Loss, check_sign, is_nonnegative, protocol_of
 from rankopt.scorers.linear import Linear, Scorer, Slots, parts_of
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Answer = TypeVar("Answer")
 Result = TypeVar("Result", covariant=True)
 

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import get_loss, make_loss
@@ -20,7 +20,6 @@ from rankopt.options import check
 
 # (PyTorch is optional: its classes are `Any` to a type checker)
 
-Floats = NDArray[np.float64]
 Pullback = Callable[[Floats], Floats]
 
 
@@ -131,7 +130,7 @@ class QueryLoss:
             return found
         return found.sum() / (max(int(graded.counted.sum()), 1) if self.reduction == "mean" else 1)
 
-    def _there(self, mask: Any, grades: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _there(self, mask: Any, grades: Floats) -> Bools:
         """Mask of documents, of the shape of the scores."""
         if mask is None:
             return np.ones(grades.shape, dtype=bool)
@@ -143,7 +142,7 @@ class QueryLoss:
             )
         return flags
 
-    def _bounds(self, offsets: Any, there: NDArray[np.bool_]) -> Any:
+    def _bounds(self, offsets: Any, there: Bools) -> Any:
         """Where each query begins among the documents that are there."""
         if there.ndim == 2:
             if offsets is not None:
@@ -159,7 +158,7 @@ class QueryLoss:
             )
         return numbers(offsets)
 
-    def _check_grades(self, grades: NDArray[np.float64], there: NDArray[np.bool_], mask: Any) -> None:
+    def _check_grades(self, grades: Floats, there: Bools, mask: Any) -> None:
         """Raise DataError for unmasked negative grades, which may mark padding as in other libraries."""
         if mask is None and (grades < 0).any():
             raise DataError(
