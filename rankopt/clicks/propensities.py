@@ -12,18 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import Floats, Ints, generator
-from formulations.display import CompactReprMixin, axes_for
+from formulations.display import Axes, CompactReprMixin, axes_for
 from rankopt.errors import DataError, OptionError
 from rankopt.options import COUNT, NOT_NEGATIVE, Interval, as_numbers, check
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 ROUNDS, ENOUGH = 200, 1e-10
 
 

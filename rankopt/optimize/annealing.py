@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin
 from formulations.errors import InvalidProblemError
 from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.optimize.objective import SmoothObjective
 from rankopt.optimize.state import TrainingState
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)

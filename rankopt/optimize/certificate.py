@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.display import CompactReprMixin, axes_for, view, wrapped
+from formulations.display import Axes, CompactReprMixin, axes_for, view, wrapped
 from formulations.errors import CertificateError
 from formulations.registry import load
 from rankopt.errors import ModelError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Stop(StrEnum):

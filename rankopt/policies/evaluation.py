@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from formulations.arrays import Floats, check_type, finite
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin
 from formulations.marginals.birkhoff import birkhoff_decomposition, near_marginal_ranking
 from rankopt.data.canonical_order import canonical
 from rankopt.data.queries import Queries
@@ -36,9 +36,6 @@ from rankopt.rankers.base import Ranker
 from rankopt.rankers.deployment import as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries
 from rankopt.rankers.typing import AnyMeasure, AnyRows, Seed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 KEPT = 1e-6  # an excess that is rounding of a solver
 

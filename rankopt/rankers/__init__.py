@@ -3,9 +3,9 @@
 The table is text: an estimator, and scikit-learn with it, loads when its name is first used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
     from rankopt.ascent.ascent import RandomDirections as RandomDirections
@@ -85,13 +85,5 @@ _PARTS = {
 
 __all__ = [*RANKERS, *_PARTS]
 
-
 if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
-
-    def __getattr__(name: str) -> Any:
-        return member(__name__, name, RANKERS, _PARTS)
-
-
-def __dir__() -> list[str]:
-    """Names for completion, loaded or not."""
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy(__name__, RANKERS, _PARTS)

@@ -1,10 +1,8 @@
 """PyTorch: losses of network scores, and layers that solve problems (extra `torch`; imported on first use)."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.torch.layers import FenchelYoungLoss as FenchelYoungLoss
@@ -28,10 +26,4 @@ PARTS = {
 
 __all__ = [*PARTS]
 
-
-def __getattr__(name: str) -> object:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)
