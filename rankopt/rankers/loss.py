@@ -147,9 +147,6 @@ class LossRanker(OptimizedRanker):
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         return loss_shards(self.loss, self.measure, queries)
 
-    def _start(self) -> Any:
-        return self.w0
-
 
 class PairwiseRanker(OptimizedRanker):
     """Minimizes J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
@@ -242,9 +239,6 @@ class PairwiseRanker(OptimizedRanker):
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         return loss_shards("pairwise", self.measure, queries)
-
-    def _start(self) -> Any:
-        return self.w0
 
 
 def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, ...]:
