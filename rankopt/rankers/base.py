@@ -559,9 +559,16 @@ class Ranker(BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_counts(self)
+        for name in ("n_features_in_", "n_queries_"):
+            if not hasattr(self, name):
+                raise ModelError(f"{name} is missing.")
+            if type(getattr(self, name)) is not int:
+                raise ModelError(f"{name} is not an integer.")
         self._check_learned()
-        check_names(self)
+        d = self.n_features_in_
+        names = getattr(self, "feature_names_in_", np.empty(max(d, 0), dtype=object))
+        if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
+            raise ModelError(f"feature_names_in_ does not name {d} features.")
         try:
             self._check_params()
         except (RankoptError, TypeError, ValueError, OverflowError) as error:
@@ -592,20 +599,3 @@ class Ranker(BaseEstimator):
         tags.input_tags.sparse = self.normalize is None or str(self.normalize) in ("sum", "auto")
         tags.input_tags.allow_nan = takes_missing(self, fitted=False)
         return tags
-
-
-def check_counts(ranker: Ranker) -> None:
-    """Raise ModelError where counts are missing, or of another type."""
-    for name in ("n_features_in_", "n_queries_"):
-        if not hasattr(ranker, name):
-            raise ModelError(f"{name} is missing.")
-        if type(getattr(ranker, name)) is not int:
-            raise ModelError(f"{name} is not an integer.")
-
-
-def check_names(ranker: Ranker) -> None:
-    """Raise ModelError where features have names, but not one each."""
-    d = ranker.n_features_in_
-    names = getattr(ranker, "feature_names_in_", np.empty(max(d, 0), dtype=object))
-    if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
-        raise ModelError(f"feature_names_in_ does not name {d} features.")
