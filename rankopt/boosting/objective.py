@@ -40,18 +40,17 @@ class BoostingData:
 
     @classmethod
     def from_arrays(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> BoostingData:
-        """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own.
+        """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own;
+        or scores and a `lightgbm.Dataset`, as its `train` does.
 
         what: the caller's name, for the DataError if there are no queries.
         """
+        if hasattr(scores, "get_label"):
+            scores, data = relevance, scores
+            relevance, weight, group = data.get_label(), data.get_weight(), data.get_group()
         if group is None or np.size(group) == 0:
             raise DataError(FORGOTTEN.format(what=what))
         return cls._check(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
-
-    @classmethod
-    def of_dataset(cls, scores: Any, data: Any, what: str) -> BoostingData:
-        """Scores and a `lightgbm.Dataset`."""
-        return cls.from_arrays(data.get_label(), scores, data.get_weight(), data.get_group(), what)
 
     @classmethod
     def of_matrix(cls, scores: Any, matrix: Any, what: str) -> BoostingData:
@@ -149,10 +148,7 @@ class BoostingObjective:
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[Floats, Floats]:
         """For LightGBM: (grades, scores, weight, group) from its ranker, or (scores, data set) from its `train`."""
-        what = "the objective"
-        if hasattr(second, "get_label"):
-            return self.at(BoostingData.of_dataset(first, second, what))
-        return self.at(BoostingData.from_arrays(first, second, weight, group, what))
+        return self.at(BoostingData.from_arrays(first, second, weight, group, "the objective"))
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
         """For XGBoost: scores and a `DMatrix` with groups or query ids."""
@@ -222,10 +218,8 @@ class BoostingMetric:
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[str, float, bool]:
         """(name, value, that more is better): of (grades, scores, weight, group), or (scores, data set)."""
-        what = "the metric"
-        if hasattr(second, "get_label"):
-            return (repr(self.measure), self.at(BoostingData.of_dataset(first, second, what)), True)
-        return (repr(self.measure), self.at(BoostingData.from_arrays(first, second, weight, group, what)), True)
+        value = self.at(BoostingData.from_arrays(first, second, weight, group, "the metric"))
+        return repr(self.measure), value, True
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[str, float]:
         """(name, value) of scores and a `DMatrix`."""

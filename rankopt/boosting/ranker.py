@@ -82,10 +82,6 @@ class Forest(CompactReprMixin):
 
     texts: tuple[NDArray[np.uint8], ...]
 
-    @classmethod
-    def from_texts(cls, texts: Sequence[str]) -> Forest:
-        return cls(tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts))
-
     @cached_property
     def boosters(self) -> tuple[Any, ...]:
         """The members that have trees."""
@@ -351,8 +347,8 @@ class BoostedRanker(Ranker):
         growth, metric = self._growth(arranged.rows.size, parts[0][1] is not None), boosting_metric(measure)
         with report_rounds(self.verbose, len(members), growth.rounds, repr(measure), where) as progress:
             texts, rounds, values, interrupted = grow(members, growth, metric, progress)
-        self._forest = Forest.from_texts(texts)
-        self.estimators_ = self._forest.texts
+        self.estimators_ = tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts)
+        self._forest = Forest(self.estimators_)
         self.n_rounds_ = rounds + (0 if self._init_model is None else self._init_model.n_rounds_)
         for old in ("_init_model", "best_score_", "evals_result_"):
             self.__dict__.pop(old, None)

@@ -149,10 +149,6 @@ class PositionBias(CompactReprMixin):
             )
         return np.asarray(e)
 
-    def trust_at(self, positions: Ints) -> Floats:
-        """t at these positions."""
-        return np.asarray(self.trust[positions - 1])
-
     def __str__(self) -> str:
         unknown = np.flatnonzero(np.isnan(self.propensities)) + 1
         text = ", ".join(f"{e:.3g}" for e in self.propensities[:10]) + (", ..." if len(self) > 10 else "")

@@ -123,10 +123,6 @@ class Regression:
         """The state with its dual state, the residuals, which take as much memory as the ratings."""
         return now if now.slopes.size else self.at(now.factors)
 
-    def value(self, factors: Factors) -> float:
-        """J."""
-        return self.at(factors).value
-
     def with_users(self, now: ModelState, precision: float) -> ModelState:
         """U and b_u of least J for the items as they are."""
         return self.at(self._users(now.factors))

@@ -125,10 +125,6 @@ class PlaneBlocks:
             one.check(shard.bounds)
         return found
 
-    def value(self, factors: Factors) -> float:
-        """J."""
-        return self.at(factors).value
-
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
         """The current state with the bound of the items' block; and after it and the users' block. All three share
         one list of planes, which the items' block updates."""

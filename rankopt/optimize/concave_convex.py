@@ -77,12 +77,6 @@ class Clock:
             seconds_master=state.seconds_master,
         )
 
-    def stop_reason(self, state: State, steps: Sequence[Step]) -> Stop | None:
-        """The reason to stop after the last of these steps, if callbacks or limits give one."""
-        if any([callback(steps[-1], state) for callback in self.callbacks]):
-            return Stop.CALLBACK
-        return self.limit(steps)
-
     def limit(self, steps: Sequence[Step]) -> Stop | None:
         """The limit that these steps have reached, if they have."""
         if len(steps) >= self.max_iter:
@@ -238,8 +232,9 @@ def _follow(
             now = after if after.stop is not None else after.watched(patience)
             if not undisturbed:
                 raise KeyboardInterrupt  # of the judge, once the step is done
-            reason = clock.stop_reason(state, now.history)  # the step is done, whatever a callback does
-            now = now if now.stop is not None else replace(now, stop=reason)
+            ended = any([callback(now.history[-1], state) for callback in clock.callbacks])  # all, after the step
+            if now.stop is None:
+                now = replace(now, stop=Stop.CALLBACK if ended else clock.limit(now.history))
             if keep is not None and now.stop is None:
                 keep(now)
     except KeyboardInterrupt:

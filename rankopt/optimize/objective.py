@@ -29,10 +29,10 @@ from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, supports_option
 from rankopt.data.canonical_order import Arrangement
-from rankopt.errors import EngineError, MasterProblemError, OptionError
+from rankopt.errors import MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
 from rankopt.optimize.state import ROUNDING, PlaneSet
-from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, ShardGradient
+from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, answers
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
@@ -315,7 +315,7 @@ class SmoothObjective:
     units: (d,) the standard deviation of each feature within queries, 0 for constant features. Gradients and steps are
     in u = units × w: a step of length 1 moves scores by about one deviation, independent of feature scales; J is
     unchanged. penalties: (d,), or 1: the regularizer is (lam/2) Σ_j penalties_j (w_j - w0_j)².
-    unchanged. box: as in `Objective`.
+    box: as in `Objective`.
     """
 
     shards: tuple[Shard, ...]
@@ -328,7 +328,7 @@ class SmoothObjective:
 
     def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
         """J_σ(w), and its gradient (d,)."""
-        parts, away = self._evaluated(GradientEvaluation(w, sigma)), w - self.w0
+        parts, away = answers(self.engine, GradientEvaluation(w, sigma), self.shards), w - self.w0
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = self.lam * self.penalties * away
             value = float(gradient @ away) / 2.0 + sum(part.value for part in parts)
@@ -336,9 +336,10 @@ class SmoothObjective:
                 gradient = gradient + part.gradient
         return value, gradient
 
-    def risk(self, w: Floats, sigma: float = 0.0) -> float:
-        """Σ_q v_q loss_q; at σ = 0 what the measure at w lacks of the best orders."""
-        return sum(part.value for part in self._evaluated(GradientEvaluation(w, sigma, value_only=True)))
+    def risk(self, w: Floats) -> float:
+        """Σ_q v_q loss_q at σ = 0: what the measure at w lacks of the best orders."""
+        parts = answers(self.engine, GradientEvaluation(w, 0.0, value_only=True), self.shards)
+        return sum(part.value for part in parts)
 
     @property
     def best(self) -> float:
@@ -358,15 +359,6 @@ class SmoothObjective:
     def moving(self) -> Bools:
         """(d,) the features that order anything."""
         return np.asarray(self.units > 0)
-
-    def _evaluated(self, question: GradientEvaluation) -> list[ShardGradient]:
-        parts = self.engine.map(question, self.shards)
-        if len(parts) != len(self.shards):
-            raise EngineError(
-                f"{type(self.engine).__name__} returned {len(parts)} results for {len(self.shards)} shards; "
-                "its map() must return one per shard"
-            )
-        return parts
 
 
 def deviation(shards: Sequence[Shard], w: Floats) -> float:
@@ -466,13 +458,10 @@ class SparseObjective(Objective):
         """
         began = perf_counter()
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
+        size = np.abs(planes.slopes)
+        slopes = np.where(size > FAINT * size.max(axis=0, initial=0.0), planes.slopes, 0.0)
         program = l1_margin_dual(
-            _without_faint(planes.slopes),
-            planes.heights,
-            lam=self.lam,
-            groups=planes.group,
-            group_mass=capacity,
-            box=self.box,
+            slopes, planes.heights, lam=self.lam, groups=planes.group, group_mass=capacity, box=self.box
         )
         alpha = np.pad(alpha, (0, program.objective.size - alpha.size))
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
@@ -516,12 +505,6 @@ class SparseObjective(Objective):
             least = float(terms.min(axis=0).sum())
             least -= ROUNDING * float(np.abs(terms).max(axis=0).sum())
         return alpha * scale * (1.0 - ROUNDING), pull, least
-
-
-def _without_faint(slopes: Floats) -> Floats:
-    """The slopes with numbers that are negligible in their feature set to 0, as linear programming reads them."""
-    largest = np.abs(slopes).max(axis=0, initial=0.0)
-    return np.where(np.abs(slopes) > FAINT * largest, slopes, 0.0)
 
 
 def largest(objective: Objective) -> float:

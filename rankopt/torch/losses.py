@@ -116,7 +116,10 @@ class QueryLoss:
             raise DataError(f"scores of shape {tuple(scores.shape)} are no queries; pass shape (m, n) or (N,)")
         there = self._there(mask, grades)
         bounds = self._bounds(offsets, there)
-        self._check_grades(grades, there, mask)
+        if mask is None and (grades < 0).any():  # which may mark padding, as in other libraries
+            raise DataError(
+                "relevance has grades below 0; if they mark padding, pass mask=relevance >= 0, else use grades from 0"
+            )
         flat = scores.reshape(-1) if there.all() else scores[torch.as_tensor(there, device=scores.device)]
         graded = self._bind(grades[there], bounds)
         query = query_of_row(graded.offsets)
@@ -157,13 +160,6 @@ class QueryLoss:
                 "mask cannot be combined with offsets of flat scores; remove the masked documents, or pad the queries"
             )
         return numbers(offsets)
-
-    def _check_grades(self, grades: Floats, there: Bools, mask: Any) -> None:
-        """Raise DataError for unmasked negative grades, which may mark padding as in other libraries."""
-        if mask is None and (grades < 0).any():
-            raise DataError(
-                "relevance has grades below 0; if they mark padding, pass mask=relevance >= 0, else use grades from 0"
-            )
 
 
 @dataclass(frozen=True)
