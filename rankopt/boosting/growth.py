@@ -159,10 +159,8 @@ def _data(train: Arrangement, reference: Any = None, categorical: Sequence[int] 
 def _init_scores(init: str, queries: Arrangement) -> NDArray[np.float64] | None:
     if not init:
         return None
-    scores: NDArray[np.float64] = (
-        lightgbm().Booster(model_str=init).predict(table(taken(queries.features, queries.rows)))
-    )
-    return scores
+    booster = lightgbm().Booster(model_str=init)
+    return np.asarray(booster.predict(table(taken(queries.features, queries.rows))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,11 +77,9 @@ class KnownModel(CompactReprMixin):
         candidates = Candidates.among(self, among)
         offsets = candidates.offsets + popularity_offsets(popularity, candidates.counts)
         out, m = left_out(self, seen, requested, candidates), candidates.items.size
-        quotas = (
-            None
-            if constraints is None
-            else ConstrainedRecommender.from_admissible(constraints, candidates.attributes(known), m)
-        )
+        quotas = None
+        if constraints is not None:
+            quotas = ConstrainedRecommender.from_admissible(constraints, candidates.attributes(known), m)
         taken, seconds = [], np.zeros(requested.size)
         for begin in range(0, requested.size, max(1, TOGETHER // max(m, 1))):
             part = indices[begin : begin + max(1, TOGETHER // max(m, 1))]
@@ -160,16 +158,13 @@ class Candidates:
 
     def attributes(self, known: Ratings) -> dict[str, NDArray[Any]]:
         """The attributes of the candidates; an item that is not known has none."""
-        found = {}
-        for name, values in known.attributes.items():
-            if (self.indices >= 0).all():
-                found[name] = values[self.indices]
-            else:
-                own = np.full(self.items.size, None, dtype=object)
-                for index, one in enumerate(self.indices.tolist()):
-                    own[index] = values[one] if one >= 0 else None
-                found[name] = own
-        return found
+        if (self.indices >= 0).all():
+            return {name: values[self.indices] for name, values in known.attributes.items()}
+        indices = self.indices.tolist()
+        return {
+            name: np.fromiter((values[one] if one >= 0 else None for one in indices), object, len(indices))
+            for name, values in known.attributes.items()
+        }
 
 
 Seen: TypeAlias = Literal["leave out", "keep"] | Ratings

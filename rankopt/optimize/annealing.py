@@ -74,10 +74,7 @@ def stored_run(
         and 0 < stages <= len(bandwidths)
         and state.sigma in bandwidths[:stages]
         and all(
-            isinstance(w, np.ndarray)
-            and w.dtype == np.float64
-            and w.shape == (features,)
-            and bool(np.isfinite(w).all())
+            isinstance(w, np.ndarray) and w.dtype == np.float64 and w.shape == (features,) and np.isfinite(w).all()
             for w in (state.w, state.best)
         )
         and len(history) <= stages * max_iter

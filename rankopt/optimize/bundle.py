@@ -58,16 +58,10 @@ def at_groups(risk: Risk, w: Floats, groups: int) -> Planes:
         sums = csr_array((weights, np.arange(weights.size), first), shape=(groups, weights.size))
         return _with(there, *(sums @ part for part in (there.heights, there.slopes, there.references, there.paid)))
     parts = [risk.at(w, queries=queries) for queries in pairwise(first.tolist())]
-    return Planes(
-        value=sum(part.value for part in parts),
-        bound=sum(part.bound for part in parts),
-        losses=np.concatenate([part.losses for part in parts]),
-        heights=np.concatenate([part.heights for part in parts]),
-        slopes=np.concatenate([part.slopes for part in parts]),
-        references=np.concatenate([part.references for part in parts]),
-        seconds=sum(part.seconds for part in parts),
-        paid=np.concatenate([part.paid for part in parts]),
-    )
+    value, bound, seconds = (sum(getattr(part, name) for part in parts) for name in ("value", "bound", "seconds"))
+    names = ("losses", "heights", "slopes", "references", "paid")
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Planes(value, bound, seconds=seconds, **joined)
 
 
 def one_each(risk: Risk, w: Floats, queries: tuple[int, int] | None = None) -> Planes:

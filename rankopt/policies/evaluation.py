@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from formulations.arrays import Floats, check_type, finite
-from formulations.display import Axes, CompactReprMixin
+from formulations.display import Axes, CompactReprMixin, axes_for
 from formulations.marginals.birkhoff import birkhoff_decomposition, near_marginal_ranking
 from rankopt.data.canonical_order import canonical
 from rankopt.data.queries import Queries
@@ -221,14 +221,11 @@ class ExposureEvaluation(CompactReprMixin):
 
     def plot(self, others: Mapping[str, ExposureEvaluation] | None = None, axes: Axes | None = None) -> Axes:
         """Plot mean utility against mean disparity, of this policy and of others by name; a line is the bound."""
-        from matplotlib import pyplot
-
-        axes = pyplot.subplots()[1] if axes is None else axes
+        axes = axes_for(axes)
         for name, one in {"policy": self, **(others or {})}.items():
             axes.plot(one.mean_disparity, one.utility.mean(), "o", label=name)
         axes.axhline(self.bound, color="gray", linestyle="--", label="proven bound")
-        axes.set_xlabel("difference of exposure per merit")
-        axes.set_ylabel(f"expected {self.measure}")
+        axes.set(xlabel="difference of exposure per merit", ylabel=f"expected {self.measure}")
         axes.legend()
         return axes
 

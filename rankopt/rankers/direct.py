@@ -59,6 +59,7 @@ from rankopt.rankers.typing import (
     Seed,
     Weights,
 )
+from rankopt.sweeps.step_function import draw_line
 
 AT_ONCE = (Stop.TIME, Stop.INTERRUPTED)
 """Ends after which no round of lines is searched for the sake of the certificate: it holds what was tried anyway."""
@@ -359,15 +360,13 @@ class DirectRanker(LinearRanker):
             if direction not in names:
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
             direction = names.index(direction)
-        is_index = isinstance(direction, int | np.integer)
-        if isinstance(direction, bool) or (is_index and not 0 <= direction < len(names)):
-            raise OptionError(f"direction must be a feature from 0 to {len(names) - 1}; got {direction}.")
-        about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
-        from rankopt.sweeps.step_function import draw_line
-
-        own: Point = self.step_rule if point is None else point
-        at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0
-        line = search.along(self.coef_, direction, own, self.step_window)
+        about, at = "t", 0.0
+        if isinstance(direction, int | np.integer):
+            if isinstance(direction, bool) or not 0 <= direction < len(names):
+                raise OptionError(f"direction must be a feature from 0 to {len(names) - 1}; got {direction}.")
+            about, at = f"weight of {names[direction]}", float(self.coef_[direction])
+        rule = self.step_rule if point is None else point
+        line = search.along(self.coef_, direction, rule, self.step_window)
         return draw_line(search.steps(self.coef_, direction), line, at, str(self.measure), about, axes)
 
     def verify(

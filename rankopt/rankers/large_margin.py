@@ -236,25 +236,19 @@ class LargeMarginRanker(OptimizedRanker):
     partial_fit = partial_fit
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
-        regret = RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights)
+        regret = self._trained_regret()
         admissible = self._admissible()
         if admissible is None:
             solver = self._argmax()
             return shards(queries, lambda some: regret.bind(some, solver))
 
-        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            chosen, argmax = AdmissibleArgmax.from_queries(
-                queries,
-                self._inner(),
-                regret.position_weights,
-                admissible.for_queries,
-                start,
-                self._argmax_under_constraints(),
-            )
-            return chosen, MarginLoss.build(argmax, regret.bound)
-
         def start(queries: Arrangement) -> Floats:
             return row_scores(queries.features, queries.rows, w0())
+
+        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
+            inner, solver, sets = self._inner(), self._argmax_under_constraints(), admissible.for_queries
+            chosen, argmax = AdmissibleArgmax.from_queries(queries, inner, regret.position_weights, sets, start, solver)
+            return chosen, MarginLoss.build(argmax, regret.bound)
 
         return shards(queries, build)
 
@@ -291,12 +285,11 @@ class LargeMarginRanker(OptimizedRanker):
         return getattr(self._bound(), "reference", None) == "first"
 
     def _cures(self, flat: bool) -> str:
-        parts = (
-            ()
-            if self.constraints
-            else RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts
-        )
+        parts = () if self.constraints else self._trained_regret().parts
         return cures_at_start(self.bound, [part for _, part in parts], flat)
+
+    def _trained_regret(self) -> RegretBound:
+        return RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights)
 
     def _bound(self) -> Bound:
         check_type("target_ranking", self.target_ranking, str, type(None), error=OptionError)
@@ -325,7 +318,7 @@ class LargeMarginRanker(OptimizedRanker):
 
     def _argmax(self) -> Solver:
         auto, solver = isinstance(self.argmax_solver, str) and self.argmax_solver == "auto", get_solver("exact")
-        for _, part in RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts:
+        for _, part in self._trained_regret().parts:
             inner = part.feature_map is PositionalOracle and isinstance(part.measure, PositionalMeasure)
             form = RankTwoAssignment if inner else RelevanceRanking
             solver = as_solver("argmax_solver", solver if auto else self.argmax_solver, form, "rank")

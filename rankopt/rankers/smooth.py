@@ -239,11 +239,10 @@ class SmoothRanker(LinearRanker):
         with training_run(self, objective.engine) as run:
             begun = run.resume(read, queries, weights, w0, judge is not None)
             objective.at(w0, settings.bandwidths[0])  # compiled code, workers with their data: limits begin now
-            keep = (
-                None
-                if run.checkpoint is None
-                else lambda now, over: run.store(lambda: now.as_data(AnnealingStep), over)
-            )
+
+            def keep(now: TrainingState, over: bool) -> None:
+                run.store(lambda: now.as_data(AnnealingStep), over)
+
             return anneal(objective, settings, run.callbacks, judge, begun, keep), objective
 
     def _settings(self) -> Annealing:
