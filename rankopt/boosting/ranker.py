@@ -34,6 +34,7 @@ from rankopt.measures.notation import parse
 from rankopt.options import POSITIVE, RUN, Interval, Rules, as_numbers, check_options, seed_from
 from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
+from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import (
     document_id,
@@ -45,20 +46,6 @@ from rankopt.rankers.inputs import (
     read_pair,
     read_queries,
     warn_without_queries,
-)
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyMap,
-    AnyMeasure,
-    AnyPositionWeights,
-    AnyRows,
-    Document,
-    EvalIds,
-    EvalSet,
-    EvalSizes,
-    Normalize,
-    Seed,
-    Weights,
 )
 
 if TYPE_CHECKING:
@@ -231,11 +218,11 @@ class BoostedRanker(Ranker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        feature_map: AnyMap = "positional",
-        bound: AnyBound = "tie-aware",
-        position_weights: AnyPositionWeights = "log@30",
+        feature_map: types.AnyMap = "positional",
+        bound: types.AnyBound = "tie-aware",
+        position_weights: types.AnyPositionWeights = "log@30",
         truncation_level: int = 30,
         n_estimators: int | None = None,
         learning_rate: float = 0.05,
@@ -249,10 +236,10 @@ class BoostedRanker(Ranker):
         validation_fraction: float = 0.1,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
+        normalize: types.Normalize = None,
     ) -> None:
         self.measure = measure
         self.feature_map = feature_map
@@ -281,18 +268,18 @@ class BoostedRanker(Ranker):
 
     def fit(
         self,
-        X: AnyRows,
+        X: types.AnyRows,
         y: Values | None = None,
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        query_weight: Weights | None = None,
+        query_weight: types.Weights | None = None,
         attributes: Attributes | None = None,
-        eval_set: EvalSet | None = None,
-        eval_qid: EvalIds | None = None,
-        eval_group: EvalSizes | None = None,
+        eval_set: types.EvalSet | None = None,
+        eval_qid: types.EvalIds | None = None,
+        eval_group: types.EvalSizes | None = None,
         eval_attributes: Attributes | None = None,
-        eval_X: AnyRows | None = None,
+        eval_X: types.AnyRows | None = None,
         eval_y: Values | None = None,
         gains: Values | None = None,
         propensities: PositionBias | None = None,
@@ -360,7 +347,7 @@ class BoostedRanker(Ranker):
         if interrupted:
             warn_interrupted("trees")
 
-    def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
+    def explain(self, x: types.Document, y: types.Document, *, among: types.AnyRows | None = None) -> Explanation:
         """Explain the score difference of documents x and y (d,): the differences of their SHAP values, largest first.
 
         The terms sum to the difference (LightGBM's `pred_contrib`). among: all documents (n, d) of their query; needed

@@ -27,18 +27,9 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
 from rankopt.options import Interval, Rules, check_options, number
+from rankopt.rankers import typing as types
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    AnyPositionWeights,
-    AnyRatings,
-    Seed,
-    Weights,
-)
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
@@ -197,20 +188,20 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         popularity_prior: float | None = None,
         unrated_weight: float = 0.0,
         weight_by_count: bool = False,
-        bound: AnyBound = "convex",
-        position_weights: AnyPositionWeights = "shifted(0.25)",
-        measure: AnyMeasure = "nDCG@10",
+        bound: types.AnyBound = "convex",
+        position_weights: types.AnyPositionWeights = "shifted(0.25)",
+        measure: types.AnyMeasure = "nDCG@10",
         init: Literal["residual", "random"] = "residual",
         tol: float | None = None,
         compute_bound: bool = True,
         max_iter: int = 100,
         time_limit: float | None = None,
         patience: int = 5,
-        random_state: Seed = None,
-        engine: AnyEngine = "threads",
+        random_state: types.Seed = None,
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
-        checkpoint: AnyCheckpoint = None,
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -241,11 +232,11 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def fit(
         self,
-        X: AnyRatings,
+        X: types.AnyRatings,
         y: Values | None = None,
         *,
         sample_weight: Values | None = None,
-        user_weight: Weights | None = None,
+        user_weight: types.Weights | None = None,
         eval_set: Ratings | tuple[Pairs, Values] | None = None,
     ) -> Self:
         """Fit the factors to ratings.
@@ -273,7 +264,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         if self.unrated_weight and (self.item_prior != "auto" or self.popularity_prior is not None):
             raise OptionError("unrated_weight sets the prior of the items to 0; omit item_prior and popularity_prior.")
 
-    def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
+    def score(self, X: types.AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
         averaged; users of fewer than two different ratings imply no order and do not count, as in
         `rankopt.ratings.evaluate_ratings`. sample_weight: equal inside a user."""
@@ -295,11 +286,11 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def verify(
         self,
-        X: AnyRatings,
+        X: types.AnyRatings,
         y: Values | None = None,
         *,
         sample_weight: Values | None = None,
-        user_weight: Weights | None = None,
+        user_weight: types.Weights | None = None,
         planes: int = 50,
         seed: int = 0,
     ) -> VerifiedFactors:

@@ -43,22 +43,12 @@ from rankopt.fitting import warn_interrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
+from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import measure_for, query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import TrainingRun, in_range, store_score, training_run, warn_best_at_start
 from rankopt.rankers.starts import begun_at, check_start, start_weights
-from rankopt.rankers.typing import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    AnyRows,
-    DirectStartName,
-    Missing,
-    Normalize,
-    Seed,
-    Weights,
-)
 from rankopt.sweeps.step_function import draw_line
 
 AT_ONCE = (Stop.TIME, Stop.INTERRUPTED)
@@ -213,9 +203,9 @@ class DirectRanker(LinearRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        init: DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
+        init: types.DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
         selection: Literal["cyclic", "greedy"] = "cyclic",
         directions: Sequence[Any] = ("coordinates",),
         step_rule: Point = "window",
@@ -226,15 +216,15 @@ class DirectRanker(LinearRanker):
         tol: float = 1e-6,
         max_iter: int = 100,
         time_limit: float | None = None,
-        random_state: Seed = None,
-        engine: AnyEngine = "threads",
+        random_state: types.Seed = None,
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[Round, tuple[AscentPath, ...]], bool | None]] = (),
-        checkpoint: AnyCheckpoint = None,
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
-        missing: Missing = "error",
+        normalize: types.Normalize = None,
+        missing: types.Missing = "error",
     ) -> None:
         self.measure = measure
         self.init = init
@@ -336,12 +326,12 @@ class DirectRanker(LinearRanker):
     def plot_line(
         self,
         direction: int | str | Any,
-        X: AnyRows | None = None,
+        X: types.AnyRows | None = None,
         y: Values | None = None,
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        query_weight: Weights | None = None,
+        query_weight: types.Weights | None = None,
         point: Point | None = None,
         axes: Axes | None = None,
     ) -> Axes:
@@ -371,12 +361,12 @@ class DirectRanker(LinearRanker):
 
     def verify(
         self,
-        X: AnyRows | None = None,
+        X: types.AnyRows | None = None,
         y: Values | None = None,
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        query_weight: Weights | None = None,
+        query_weight: types.Weights | None = None,
         only: int | None = None,
         seed: int = 0,
     ) -> Verified:

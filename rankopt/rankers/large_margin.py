@@ -29,30 +29,12 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.optimize.minimize import as_solver
+from rankopt.rankers import typing as types
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.starts import unit_of_gains
 from rankopt.rankers.stream import partial_fit
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMap,
-    AnyMeasure,
-    AnyMethod,
-    AnyPositionWeights,
-    AnySolver,
-    Callbacks,
-    CoefBounds,
-    Missing,
-    Normalize,
-    PenaltyName,
-    ReferenceName,
-    Seed,
-    Start,
-    Strength,
-)
 from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import row_scores
 
@@ -175,33 +157,33 @@ class LargeMarginRanker(OptimizedRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        feature_map: AnyMap = "positional",
-        bound: AnyBound = "nonconvex",
-        target_ranking: ReferenceName | None = None,
-        position_weights: AnyPositionWeights = "power(0.5)",
-        w0: Start = None,
-        method: AnyMethod = "bundle",
-        argmax_solver: AnySolver = "exact",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        feature_map: types.AnyMap = "positional",
+        bound: types.AnyBound = "nonconvex",
+        target_ranking: types.ReferenceName | None = None,
+        position_weights: types.AnyPositionWeights = "power(0.5)",
+        w0: types.Start = None,
+        method: types.AnyMethod = "bundle",
+        argmax_solver: types.AnySolver = "exact",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 3e-4,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        missing: Missing = "error",
-        penalty: PenaltyName = "l2",
-        coef_bounds: CoefBounds = None,
+        normalize: types.Normalize = "auto",
+        missing: types.Missing = "error",
+        penalty: types.PenaltyName = "l2",
+        coef_bounds: types.CoefBounds = None,
     ) -> None:
         self.measure = measure
         self.feature_map = feature_map

@@ -14,25 +14,10 @@ from rankopt.errors import OptionError
 from rankopt.losses import get_loss, make_loss, sees_queries
 from rankopt.losses.loss import Loss, protocol_of
 from rankopt.measures.notation import parse
+from rankopt.rankers import typing as types
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.path import LOSS_FACTORS
 from rankopt.rankers.stream import partial_fit
-from rankopt.rankers.typing import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    AnyMethod,
-    AnySolver,
-    Callbacks,
-    CoefBounds,
-    LossName,
-    Missing,
-    Normalize,
-    PenaltyName,
-    Seed,
-    Start,
-    Strength,
-)
 from rankopt.risk.risk import Shard, shards_of_grades
 
 
@@ -89,29 +74,29 @@ class LossRanker(OptimizedRanker):
 
     def __init__(
         self,
-        loss: LossName | Callable[..., Any] = "pairwise",
-        measure: AnyMeasure = "nDCG@10",
+        loss: types.LossName | Callable[..., Any] = "pairwise",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        w0: Start = "zeros",
-        method: AnyMethod = "bundle",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        w0: types.Start = "zeros",
+        method: types.AnyMethod = "bundle",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        missing: Missing = "error",
-        penalty: PenaltyName = "l2",
-        coef_bounds: CoefBounds = None,
+        normalize: types.Normalize = "auto",
+        missing: types.Missing = "error",
+        penalty: types.PenaltyName = "l2",
+        coef_bounds: types.CoefBounds = None,
     ) -> None:
         self.loss = loss
         self.measure = measure
@@ -190,28 +175,28 @@ class PairwiseRanker(OptimizedRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        w0: Start = "zeros",
-        method: AnyMethod = "bundle",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        w0: types.Start = "zeros",
+        method: types.AnyMethod = "bundle",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        missing: Missing = "error",
-        penalty: PenaltyName = "l2",
-        coef_bounds: CoefBounds = None,
+        normalize: types.Normalize = "auto",
+        missing: types.Missing = "error",
+        penalty: types.PenaltyName = "l2",
+        coef_bounds: types.CoefBounds = None,
     ) -> None:
         self.measure = measure
         self.w0 = w0

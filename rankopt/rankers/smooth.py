@@ -33,6 +33,7 @@ from rankopt.optimize.objective import SmoothObjective, deviation, deviations
 from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
+from rankopt.rankers import typing as types
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import (
@@ -44,18 +45,6 @@ from rankopt.rankers.run import (
     warn_best_at_start,
 )
 from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
-from rankopt.rankers.typing import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    Callbacks,
-    CoefBounds,
-    Missing,
-    Normalize,
-    SmoothStart,
-    StrengthName,
-    Weights,
-)
 from rankopt.risk.risk import shards
 
 SIGMAS = (1.0, 0.5, 0.25)
@@ -143,24 +132,24 @@ class SmoothRanker(LinearRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
         bandwidths: Sequence[float] = SIGMAS,
-        lam: float | StrengthName = "scale",
-        w0: SmoothStart = "ridge",
+        lam: float | types.StrengthName = "scale",
+        w0: types.SmoothStart = "ridge",
         method: Literal["L-BFGS", "CG"] = "L-BFGS",
         tol: float = 1e-5,
         max_iter: int = 40,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        coef_bounds: CoefBounds = None,
-        missing: Missing = "error",
+        normalize: types.Normalize = "auto",
+        coef_bounds: types.CoefBounds = None,
+        missing: types.Missing = "error",
     ) -> None:
         self.measure = measure
         self.bandwidths = bandwidths
@@ -183,7 +172,7 @@ class SmoothRanker(LinearRanker):
     def _takes_gains(self) -> bool:
         return True
 
-    def objective(self, queries: Queries, query_weight: Weights | None = None) -> SmoothObjective:
+    def objective(self, queries: Queries, query_weight: types.Weights | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""
         self._settings()
         check_type("queries", queries, Queries, error=DataError)
