@@ -144,7 +144,6 @@ def best_round(values: Sequence[float]) -> int:
 
 
 def _data(train: Arrangement, reference: Any = None, categorical: Sequence[int] = ()) -> Any:
-    """The `lightgbm.Dataset`."""
     sizes = np.diff(train.offsets)
     weights: NDArray[np.float64] | None = np.repeat(train.weights * sizes.size, sizes)
     if np.ptp(train.weights) == 0:

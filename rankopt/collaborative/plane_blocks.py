@@ -182,7 +182,6 @@ class PlaneBlocks:
             yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
 
     def at(self, factors: Factors) -> ModelState:
-        """The state of these factors."""
         rated = self.problem.rated
         lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.n_ratings)
         for shard, rows, answer in self._answers(RatingPlanesEvaluation.from_factors(factors)):
@@ -274,7 +273,6 @@ class PlaneBlocks:
         ]
 
     def _pass_arguments(self, shard: RatedShard, at: Factors) -> tuple[Shorts, Floats, Floats, Floats]:
-        """Arguments of a pass over the users of a shard."""
         return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
 
     def _mixtures(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:

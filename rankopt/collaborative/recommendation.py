@@ -306,7 +306,6 @@ def _length(k: Any, constraints: Admissible | None) -> int:
 
 
 def _requested_users(ids: Any) -> NDArray[Any]:
-    """The requested users (n,)."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         raise OptionError(f"users = {ids!r} is not a sequence of users; pass a list, [{ids!r}], or None for all")
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids

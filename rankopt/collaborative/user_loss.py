@@ -119,7 +119,6 @@ class UserLoss:
                 )
 
     def blocks(self, problem: FactorProblem, engine: Any) -> Any:
-        """The two blocks of the problem."""
         if self.sees_levels:
             return Regression(problem, engine or Threads())
         rated = problem.rated

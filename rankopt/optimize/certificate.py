@@ -226,7 +226,6 @@ class Certificate(CompactReprMixin):
 
 
 def _part_of(gap: float, value: float) -> float:
-    """A gap relative to the value."""
     return 0.0 if gap == 0.0 else gap / abs(value) if value else np.inf
 
 

@@ -64,7 +64,6 @@ class Clock:
         return None if self.time_limit is None else self.began + self.time_limit
 
     def record(self, state: State, number: int) -> Step:
-        """The row of this step."""
         return Step(
             step=number,
             round=state.round,

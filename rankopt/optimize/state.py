@@ -53,14 +53,12 @@ class PlaneSet(CompactReprMixin):
         return heights
 
     def with_references(self, references: Floats, paid: Floats) -> PlaneSet:
-        """The same planes for another reference."""
         if np.array_equal(references, self.references) and np.array_equal(paid, self.paid):
             return self
         heights = self.heights + (paid - self.paid)[self.group] if (paid != self.paid).any() else self.heights
         return replace(self, references=references, heights=heights, paid=paid)
 
     def plus(self, assigned: Floats, heights: Floats, group: Ints) -> PlaneSet:
-        """The set with further planes."""
         return replace(
             self,
             assigned=np.vstack([self.assigned, assigned]),

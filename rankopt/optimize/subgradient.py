@@ -116,7 +116,6 @@ def _shortest(one: Floats, other: Floats) -> Floats:
 
 
 def generator_of(seed: int) -> dict[str, Any]:
-    """The state of a new generator."""
     return dict(np.random.PCG64(seed).state)
 
 

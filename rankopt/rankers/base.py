@@ -37,7 +37,7 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Convention
 from rankopt.measures.notation import MeasureMix, linear_in_gains, parse
 from rankopt.options import COUNT, Rules, check
-from rankopt.persistence.models import NOTATION
+from rankopt.persistence.models import NOTATION, save_model
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
     as_queries,
@@ -463,7 +463,6 @@ class Ranker(BaseEstimator):
         return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
     def _tight(self, judged: RegretReport) -> Tightness:
-        """Regret and bounds of what was judged."""
         trained = self._trained_bound()
         bounds: dict[str, Bound] = {name: get_bound(name) for name in BOUNDS}
         name = "nonconvex"
@@ -553,8 +552,6 @@ class Ranker(BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _check_loaded(self) -> None:

@@ -27,6 +27,7 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
 from rankopt.options import Interval, Rules, check_options, number
+from rankopt.persistence.models import save_model
 from rankopt.rankers import typing as types
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
@@ -124,14 +125,10 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         Maximum seconds, of which reg="auto" may use half; exceeding them raises a ConvergenceWarning.
     patience : default 5
         Rounds without improvement on eval_set after which training ends.
-    engine, n_jobs : defaults "threads", None
-        As in `LargeMarginRanker`. Results are bit-identical for every engine.
+    engine, n_jobs, checkpoint, verbose : defaults "threads", None, None, 0
+        As in `LargeMarginRanker`.
     callbacks : default ()
         Functions (step, state) called after each round; training ends if one returns True.
-    checkpoint : default None
-        As in `LargeMarginRanker`.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----
@@ -387,8 +384,6 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _check_loaded(self) -> None:

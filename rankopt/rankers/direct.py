@@ -162,15 +162,11 @@ class DirectRanker(LinearRanker):
     max_iter, time_limit : defaults 100, None
         Maximum rounds of each path and seconds after the start was computed; exceeding them raises a
         ConvergenceWarning.
-    engine, n_jobs : defaults "threads", None
-        As in `LargeMarginRanker`. Results are bit-identical for every engine.
+    engine, n_jobs, checkpoint, verbose : defaults "threads", None, None, 0
+        As in `LargeMarginRanker`.
     callbacks : default ()
         Functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends if
         one returns True.
-    checkpoint : default None
-        As in `LargeMarginRanker`.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----

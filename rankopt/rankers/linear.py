@@ -158,9 +158,7 @@ class RegressionRanker(LinearRanker):
         scale of the features.
     measure : default "nDCG@10"
         The measure of `score`, and of the gains; one of `rankopt.measures` or its notation.
-    normalize : default "auto"
-        The normalization of features within their query, as in `LargeMarginRanker`.
-    missing : default "error"
+    normalize, missing : defaults "auto", "error"
         As in `LargeMarginRanker`.
 
     **Model**

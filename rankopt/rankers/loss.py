@@ -46,9 +46,7 @@ class LossRanker(OptimizedRanker):
 
     **Model**
 
-    penalty : default "l2"
-        As in `LargeMarginRanker`.
-    coef_bounds : default None
+    penalty, coef_bounds : defaults "l2", None
         As in `LargeMarginRanker`.
 
     **Solver**
@@ -144,20 +142,14 @@ class PairwiseRanker(OptimizedRanker):
     ----------
     **Start here**
 
-    measure : default "nDCG@10"
-        As in `LossRanker`.
-    w0 : default "zeros"
-        As in `LargeMarginRanker`.
-    constraints : default None
+    measure, w0, constraints : defaults "nDCG@10", "zeros", None
         As in `LossRanker`.
     lam, C, normalize, missing : defaults "scale", None, "auto", "error"
         As in `LossRanker`.
 
     **Model**
 
-    penalty : default "l2"
-        As in `LargeMarginRanker`.
-    coef_bounds : default None
+    penalty, coef_bounds : defaults "l2", None
         As in `LargeMarginRanker`.
 
     **Solver**

@@ -108,9 +108,7 @@ class SmoothRanker(LinearRanker):
     checkpoint : default None
         A folder (or `Checkpoint(folder, every=seconds)`) that stores the state after each stage. A fit of the
         same problem with the same folder resumes with identical results.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
-    engine, n_jobs : defaults "threads", None
+    verbose, engine, n_jobs : defaults 0, "threads", None
         As in `LargeMarginRanker`.
 
     Notes
