@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
 from rankopt.boosting.growth import Growth, Member, grow, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
-from rankopt.data.canonical_order import canonical
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement, canonical
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
@@ -32,6 +34,7 @@ from rankopt.measures.notation import parse
 from rankopt.options import POSITIVE, RUN, Interval, Rules, as_numbers, check_options, seed_from
 from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
+from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import (
     document_id,
@@ -44,27 +47,10 @@ from rankopt.rankers.inputs import (
     read_queries,
     warn_without_queries,
 )
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyMap,
-    AnyMeasure,
-    AnyPositionWeights,
-    AnyRows,
-    Document,
-    EvalIds,
-    EvalSet,
-    EvalSizes,
-    Normalize,
-    Seed,
-    Weights,
-)
 
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
     from rankopt.clicks.propensities import PositionBias
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
 
 LARGEST = 2**31 - 1  # the largest integer option of LightGBM
 
@@ -77,18 +63,11 @@ def seeds_of(random_state: Any, members: int) -> list[int]:
     return [(first * members + member) % LARGEST for member in range(members)]
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class Forest(CompactReprMixin):
     """texts: LightGBM's text of each member, in bytes; an empty one scores all documents 0."""
 
     texts: tuple[NDArray[np.uint8], ...]
-
-    @classmethod
-    def from_texts(cls, texts: Sequence[str]) -> Forest:
-        return cls(tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts))
 
     @cached_property
     def boosters(self) -> tuple[Any, ...]:
@@ -239,11 +218,11 @@ class BoostedRanker(Ranker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        feature_map: AnyMap = "positional",
-        bound: AnyBound = "tie-aware",
-        position_weights: AnyPositionWeights = "log@30",
+        feature_map: types.AnyMap = "positional",
+        bound: types.AnyBound = "tie-aware",
+        position_weights: types.AnyPositionWeights = "log@30",
         truncation_level: int = 30,
         n_estimators: int | None = None,
         learning_rate: float = 0.05,
@@ -257,10 +236,10 @@ class BoostedRanker(Ranker):
         validation_fraction: float = 0.1,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
+        normalize: types.Normalize = None,
     ) -> None:
         self.measure = measure
         self.feature_map = feature_map
@@ -289,18 +268,18 @@ class BoostedRanker(Ranker):
 
     def fit(
         self,
-        X: AnyRows,
+        X: types.AnyRows,
         y: Values | None = None,
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        query_weight: Weights | None = None,
+        query_weight: types.Weights | None = None,
         attributes: Attributes | None = None,
-        eval_set: EvalSet | None = None,
-        eval_qid: EvalIds | None = None,
-        eval_group: EvalSizes | None = None,
+        eval_set: types.EvalSet | None = None,
+        eval_qid: types.EvalIds | None = None,
+        eval_group: types.EvalSizes | None = None,
         eval_attributes: Attributes | None = None,
-        eval_X: AnyRows | None = None,
+        eval_X: types.AnyRows | None = None,
         eval_y: Values | None = None,
         gains: Values | None = None,
         propensities: PositionBias | None = None,
@@ -355,8 +334,8 @@ class BoostedRanker(Ranker):
         growth, metric = self._growth(arranged.rows.size, parts[0][1] is not None), boosting_metric(measure)
         with report_rounds(self.verbose, len(members), growth.rounds, repr(measure), where) as progress:
             texts, rounds, values, interrupted = grow(members, growth, metric, progress)
-        self._forest = Forest.from_texts(texts)
-        self.estimators_ = self._forest.texts
+        self.estimators_ = tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts)
+        self._forest = Forest(self.estimators_)
         self.n_rounds_ = rounds + (0 if self._init_model is None else self._init_model.n_rounds_)
         for old in ("_init_model", "best_score_", "evals_result_"):
             self.__dict__.pop(old, None)
@@ -368,7 +347,7 @@ class BoostedRanker(Ranker):
         if interrupted:
             warn_interrupted("trees")
 
-    def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
+    def explain(self, x: types.Document, y: types.Document, *, among: types.AnyRows | None = None) -> Explanation:
         """Explain the score difference of documents x and y (d,): the differences of their SHAP values, largest first.
 
         The terms sum to the difference (LightGBM's `pred_contrib`). among: all documents (n, d) of their query; needed

@@ -374,7 +374,7 @@ def _state_from_data(stored: Mapping[str, Any], blocks: Any, factors: int | None
         slopes=stored["slopes"], heights=stored["heights"], of_items=of_items, planes=planes,
         by_planes=by_planes, **numbers,
     )  # fmt: skip
-    measured = blocks.value(found.factors)
+    measured = blocks.at(found.factors).value
     if not abs(measured - found.value) <= 1e-9 * abs(measured):
         raise ValueError(f"the stored J is {found.value!r}, but J of the stored factors is {measured!r}")
     return found

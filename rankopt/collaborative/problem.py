@@ -130,7 +130,6 @@ class FactorProblem:
         return self.lam_items * self.item_scale
 
     def at_strength(self, lam_users: float, lam_items: float) -> FactorProblem:
-        """The same with other λ."""
         return replace(self, lam_users=lam_users, lam_items=lam_items)
 
     def users_penalty(self, factors: Factors) -> float:

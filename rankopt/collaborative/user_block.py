@@ -60,7 +60,6 @@ class UserBundles:
         return bool((self.weights[crowded] > 0.0).all(axis=1).any())
 
     def with_capacity(self, capacity: int) -> UserBundles:
-        """The same planes with memory for more."""
         none, more = (0, 0), (0, capacity - self.capacity)
         return UserBundles(
             np.pad(self.slopes, (more, none)), np.pad(self.heights, (none, more)), np.pad(self.weights, (none, more)),

@@ -443,7 +443,7 @@ def options_of(estimator: str) -> dict[str, click.Option]:
 
 def _option(parameter: inspect.Parameter, text: str, repeatable: bool) -> click.Option:
     """The option of one parameter; its type follows the default value and the annotation."""
-    default, annotation = parameter.default, str(parameter.annotation)
+    default, annotation = parameter.default, str(parameter.annotation).replace("types.", "")
     name = f"--{CLI_NAMES.get(parameter.name, parameter.name.replace('_', '-'))}"
     if isinstance(default, bool):
         return click.Option([f"{name}/--no{name[1:]}", parameter.name], default=default, help=text)

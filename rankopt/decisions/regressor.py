@@ -30,6 +30,7 @@ from rankopt.optimize.minimize import objective_of
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
+from rankopt.persistence.models import save_model
 from rankopt.rankers.path import Path
 from rankopt.rankers.run import NOTHING, follow_path, store_outcome, warn_of_gap
 from rankopt.rankers.typing import AnyEngine, AnyMethod, AnySolver, Callbacks
@@ -262,8 +263,6 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted regressor to a file of data only, to be read by `rankopt.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _features(self, X: Any, reset: bool = False) -> Floats:

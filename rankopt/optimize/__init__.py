@@ -58,18 +58,13 @@ __getattr__, __dir__ = lazy(__name__, _NAMES)
 def get_method(spec: str | Method, random_state: Any = None) -> Method:
     """Return the method with this name and default settings, or `spec`; `random_state`, an integer >= 0 or a generator,
     is its seed if it is stochastic."""
-    method: Any = _method(spec)
+    method: Any = spec
+    if isinstance(spec, str):
+        if spec not in METHODS:
+            raise OptionError(f"method {spec!r} is unknown; known are {', '.join(METHODS)}")
+        method = load(METHODS[spec])()
+    elif isinstance(spec, type) or not all(callable(getattr(spec, name, None)) for name in ("start", "step")):
+        raise OptionError(f"method = {spec!r} is no method; pass one of {', '.join(METHODS)}, or a method object")
     if random_state is None or not hasattr(method, "seed"):
         return cast("Method", method)
     return cast("Method", replace(method, seed=seed_from(random_state)))
-
-
-def _method(spec: str | Method) -> Method:
-    if not isinstance(spec, str):
-        if isinstance(spec, type) or not all(callable(getattr(spec, name, None)) for name in ("start", "step")):
-            raise OptionError(f"method = {spec!r} is no method; pass one of {', '.join(METHODS)}, or a method object")
-        return spec
-    if spec not in METHODS:
-        raise OptionError(f"method {spec!r} is unknown; known are {', '.join(METHODS)}")
-    method: Method = load(METHODS[spec])()
-    return method

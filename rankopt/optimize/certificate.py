@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, axes_for, view, wrapped
+from formulations.arrays import Floats
+from formulations.display import Axes, CompactReprMixin, axes_for, view, wrapped
 from formulations.errors import CertificateError
 from formulations.registry import load
 from rankopt.errors import ModelError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Stop(StrEnum):
@@ -228,7 +226,6 @@ class Certificate(CompactReprMixin):
 
 
 def _part_of(gap: float, value: float) -> float:
-    """A gap relative to the value."""
     return 0.0 if gap == 0.0 else gap / abs(value) if value else np.inf
 
 
@@ -278,8 +275,6 @@ PARTS: dict[str, Callable[[Any], bool]] = {
 }
 """What each part of a certificate must be."""
 
-
-Floats = NDArray[np.float64]
 
 ROWS = {
     "AlternationStep": "rankopt.collaborative.alternation:AlternationStep",

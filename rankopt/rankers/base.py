@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
@@ -37,7 +37,7 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Convention
 from rankopt.measures.notation import MeasureMix, linear_in_gains, parse
 from rankopt.options import COUNT, Rules, check
-from rankopt.persistence.models import NOTATION
+from rankopt.persistence.models import NOTATION, save_model
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
     as_queries,
@@ -63,8 +63,6 @@ from rankopt.scorers.linear import linear_scores
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
     from rankopt.clicks.propensities import PositionBias
-
-Floats = NDArray[np.float64]
 
 
 TREE_WORDS = ("n_estimators", "num_iterations", "num_boost_round", "learning_rate", "eta", "max_depth", "num_leaves")
@@ -465,7 +463,6 @@ class Ranker(BaseEstimator):
         return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
     def _tight(self, judged: RegretReport) -> Tightness:
-        """Regret and bounds of what was judged."""
         trained = self._trained_bound()
         bounds: dict[str, Bound] = {name: get_bound(name) for name in BOUNDS}
         name = "nonconvex"
@@ -555,15 +552,20 @@ class Ranker(BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_counts(self)
+        for name in ("n_features_in_", "n_queries_"):
+            if not hasattr(self, name):
+                raise ModelError(f"{name} is missing.")
+            if type(getattr(self, name)) is not int:
+                raise ModelError(f"{name} is not an integer.")
         self._check_learned()
-        check_names(self)
+        d = self.n_features_in_
+        names = getattr(self, "feature_names_in_", np.empty(max(d, 0), dtype=object))
+        if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
+            raise ModelError(f"feature_names_in_ does not name {d} features.")
         try:
             self._check_params()
         except (RankoptError, TypeError, ValueError, OverflowError) as error:
@@ -594,20 +596,3 @@ class Ranker(BaseEstimator):
         tags.input_tags.sparse = self.normalize is None or str(self.normalize) in ("sum", "auto")
         tags.input_tags.allow_nan = takes_missing(self, fitted=False)
         return tags
-
-
-def check_counts(ranker: Ranker) -> None:
-    """Raise ModelError where counts are missing, or of another type."""
-    for name in ("n_features_in_", "n_queries_"):
-        if not hasattr(ranker, name):
-            raise ModelError(f"{name} is missing.")
-        if type(getattr(ranker, name)) is not int:
-            raise ModelError(f"{name} is not an integer.")
-
-
-def check_names(ranker: Ranker) -> None:
-    """Raise ModelError where features have names, but not one each."""
-    d = ranker.n_features_in_
-    names = getattr(ranker, "feature_names_in_", np.empty(max(d, 0), dtype=object))
-    if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
-        raise ModelError(f"feature_names_in_ does not name {d} features.")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from rankopt.collaborative.alternation import AlternationStep
 from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.problem import ModelState
@@ -26,22 +27,12 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
 from rankopt.options import Interval, Rules, check_options, number
+from rankopt.persistence.models import save_model
+from rankopt.rankers import typing as types
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    AnyPositionWeights,
-    AnyRatings,
-    Seed,
-    Weights,
-)
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 ALLOWED = 1e-9  # by how much what items are pulled to may differ, as a part of it
 
@@ -134,14 +125,10 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         Maximum seconds, of which reg="auto" may use half; exceeding them raises a ConvergenceWarning.
     patience : default 5
         Rounds without improvement on eval_set after which training ends.
-    engine, n_jobs : defaults "threads", None
-        As in `LargeMarginRanker`. Results are bit-identical for every engine.
+    engine, n_jobs, checkpoint, verbose : defaults "threads", None, None, 0
+        As in `LargeMarginRanker`.
     callbacks : default ()
         Functions (step, state) called after each round; training ends if one returns True.
-    checkpoint : default None
-        As in `LargeMarginRanker`.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----
@@ -198,20 +185,20 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         popularity_prior: float | None = None,
         unrated_weight: float = 0.0,
         weight_by_count: bool = False,
-        bound: AnyBound = "convex",
-        position_weights: AnyPositionWeights = "shifted(0.25)",
-        measure: AnyMeasure = "nDCG@10",
+        bound: types.AnyBound = "convex",
+        position_weights: types.AnyPositionWeights = "shifted(0.25)",
+        measure: types.AnyMeasure = "nDCG@10",
         init: Literal["residual", "random"] = "residual",
         tol: float | None = None,
         compute_bound: bool = True,
         max_iter: int = 100,
         time_limit: float | None = None,
         patience: int = 5,
-        random_state: Seed = None,
-        engine: AnyEngine = "threads",
+        random_state: types.Seed = None,
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
-        checkpoint: AnyCheckpoint = None,
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -242,11 +229,11 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def fit(
         self,
-        X: AnyRatings,
+        X: types.AnyRatings,
         y: Values | None = None,
         *,
         sample_weight: Values | None = None,
-        user_weight: Weights | None = None,
+        user_weight: types.Weights | None = None,
         eval_set: Ratings | tuple[Pairs, Values] | None = None,
     ) -> Self:
         """Fit the factors to ratings.
@@ -274,7 +261,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         if self.unrated_weight and (self.item_prior != "auto" or self.popularity_prior is not None):
             raise OptionError("unrated_weight sets the prior of the items to 0; omit item_prior and popularity_prior.")
 
-    def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
+    def score(self, X: types.AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
         averaged; users of fewer than two different ratings imply no order and do not count, as in
         `rankopt.ratings.evaluate_ratings`. sample_weight: equal inside a user."""
@@ -296,11 +283,11 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def verify(
         self,
-        X: AnyRatings,
+        X: types.AnyRatings,
         y: Values | None = None,
         *,
         sample_weight: Values | None = None,
-        user_weight: Weights | None = None,
+        user_weight: types.Weights | None = None,
         planes: int = 50,
         seed: int = 0,
     ) -> VerifiedFactors:
@@ -397,8 +384,6 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _check_loaded(self) -> None:

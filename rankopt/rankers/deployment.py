@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
 from formulations.solvers import get_solver
@@ -35,8 +36,6 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Convention, PositionalMeasure
 from rankopt.measures.notation import parse
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Weights = Callable[[int, int], Floats]
 """k, n → strictly decreasing positive weights (k,) of the positions of a list of k of n documents."""
 

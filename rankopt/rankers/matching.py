@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from formulations import LinearProgram, RankingSet
+from formulations.arrays import Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import InfeasibleError
 from formulations.problems.assignment import Assignment
@@ -30,45 +31,26 @@ from rankopt.data.typing import Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import get_bound
+from rankopt.losses.loss import Loss
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.oracle_problem import ProblemOracle
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots, constrained_slots, pair_argmax
+from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.minimize import as_solver
+from rankopt.optimize.objective import Objective
 from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
+from rankopt.rankers import typing as types
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of
 from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.path import LOSS_FACTORS
 from rankopt.rankers.run import cures_at_start
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMethod,
-    AnyRows,
-    AnySolver,
-    Callbacks,
-    CoefBounds,
-    Document,
-    Missing,
-    Normalize,
-    SlotStart,
-    Strength,
-)
 from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
-
-if TYPE_CHECKING:
-    from rankopt.losses.loss import Loss
-    from rankopt.optimize.concave_convex import Training
-    from rankopt.optimize.objective import Objective
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangement) -> Floats:
@@ -196,25 +178,25 @@ class MatchingRanker(OptimizedRanker):
         n_positions: int | None = None,
         *,
         position_weight: Values | None = None,
-        bound: AnyBound = "convex",
-        w0: SlotStart = None,
-        method: AnyMethod = "bundle",
-        argmax_solver: AnySolver = "auto",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        bound: types.AnyBound = "convex",
+        w0: types.SlotStart = None,
+        method: types.AnyMethod = "bundle",
+        argmax_solver: types.AnySolver = "auto",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
-        normalize: Normalize = None,
-        coef_bounds: CoefBounds = None,
-        missing: Missing = "error",
+        normalize: types.Normalize = None,
+        coef_bounds: types.CoefBounds = None,
+        missing: types.Missing = "error",
         constraints: Admissible | None = None,
         pairs: tuple[str, str] | None = None,
         degrees: tuple[int, int] = (1, 1),
@@ -364,7 +346,9 @@ class MatchingRanker(OptimizedRanker):
                 chosen = np.flatnonzero(matched)
                 yield own[chosen[np.argsort(-scores[low:high][chosen], kind="stable")]]
 
-    def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:
+    def explain(
+        self, x: types.Document, y: types.Document, slot: int = 1, *, among: types.AnyRows | None = None
+    ) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1, or a pair above another: the
         terms, largest first."""
         check_is_fitted(self, "coef_")

@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.compiled import is_small
 from formulations.registry import load
-from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
@@ -50,24 +48,8 @@ from rankopt.rankers.run import (
 )
 from rankopt.rankers.starts import STRENGTH, ZERO_STRENGTH, feature_units, get_start, natural_lam, unit_of
 from rankopt.rankers.stream import Stream
+from rankopt.rankers.typing import Weights
 from rankopt.risk.risk import Risk, Shard
-
-if TYPE_CHECKING:
-    from rankopt.rankers.typing import Weights
-
-
-Floats = NDArray[np.float64]
-
-
-def penalized(penalty: Any, method: object) -> type[Objective]:
-    """The objective of this penalty; OptionError for a penalty that is none, and for a method that cannot minimize
-    it."""
-    if not isinstance(penalty, str) or penalty not in PENALTIES:
-        raise OptionError(f"penalty {penalty!r} is unknown; known are {', '.join(map(repr, PENALTIES))}")
-    kind: type[Objective] = load(PENALTIES[penalty])
-    kind.check(method)
-    return kind
-
 
 MARGIN_STARTS = ("ridge", "ranksvm")  # starts whose margins are 1, in units of the gains
 
@@ -102,6 +84,7 @@ class OptimizedRanker(LinearRanker):
     method: Any
     master_solver: Any
     engine: Any
+    w0: Any
     lam: float | str | None
     C: float | None
     tol: float
@@ -127,7 +110,7 @@ class OptimizedRanker(LinearRanker):
 
     def _start(self) -> Any:
         """What w₀ is: a name of `_starts`, or an array."""
-        return "zeros"
+        return self.w0
 
     def _before(self, queries: Queries) -> None:
         """Learn what the options of a subclass need to know of the data, before the objective is built."""
@@ -165,7 +148,8 @@ class OptimizedRanker(LinearRanker):
         risk = Risk(self._shards(placed, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
         units = np.resize(feature_units(arranged), w0().size) if isinstance(self.lam, str) and self.C is None else None
-        objective = self._objective_class().begun_at(risk, lam, w0(), self._master(), small, units).within(box)
+        kind = self._objective_class()
+        objective = kind.begun_at(risk, lam, w0(), as_master(self.master_solver, kind), small, units).within(box)
         if box is not None:
             self._check_box(objective, box)
         if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
@@ -223,11 +207,14 @@ class OptimizedRanker(LinearRanker):
         store_outcome(self, outcome, objective.lam)
 
     def _objective_class(self) -> type[Objective]:
-        """The objective of the penalty."""
-        return penalized(getattr(self, "penalty", "l2"), get_method(self.method))
-
-    def _master(self) -> Solver | str:
-        return as_master(self.master_solver, self._objective_class())
+        """The objective of the penalty; OptionError for a penalty that is none, and for a method that cannot minimize
+        it."""
+        penalty = getattr(self, "penalty", "l2")
+        if not isinstance(penalty, str) or penalty not in PENALTIES:
+            raise OptionError(f"penalty {penalty!r} is unknown; known are {', '.join(map(repr, PENALTIES))}")
+        kind: type[Objective] = load(PENALTIES[penalty])
+        kind.check(get_method(self.method))
+        return kind
 
     def _lam(self, queries: Arrangement, risk: Risk) -> float:
         """λ of the queries with something to order."""
@@ -238,7 +225,10 @@ class OptimizedRanker(LinearRanker):
         if self.C is not None or self.lam is None:
             raise OptionError(f"lam or C sets the regularization; got lam={self.lam!r}, C={self.C!r}. Pass one.")
         if isinstance(self.lam, str):
-            return self._natural_lam(queries, count) * unit_of(risk.shards) / self._unit_of_gains(queries)
+            start = self._start()
+            from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == LOSS_FACTORS
+            natural = natural_lam(queries, count, ZERO_STRENGTH if from_zero else STRENGTH)
+            return natural * unit_of(risk.shards) / self._unit_of_gains(queries)
         return float(self.lam)
 
     def _check_box(self, objective: Objective, box: Floats) -> None:
@@ -255,12 +245,6 @@ class OptimizedRanker(LinearRanker):
                 f"coef_bounds need a master_solver of planes in several groups; {self.master_solver!r} takes one. "
                 "Take 'auto'."
             )
-
-    def _natural_lam(self, queries: Arrangement, count: int) -> float:
-        """λ of lam="scale" for losses and gains of size 1."""
-        start = self._start()
-        from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == LOSS_FACTORS
-        return natural_lam(queries, count, ZERO_STRENGTH if from_zero else STRENGTH)
 
     def _unit_of_gains(self, queries: Arrangement) -> float:
         """The unit in which the loss measures margins: scores that are as many times as large have the same orders."""

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from formulations.arrays import each
+from formulations.arrays import Bools, Floats, Ints, each
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import canonical
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
 from rankopt.errors import DataError, OptionError
@@ -35,7 +35,7 @@ from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Clock
-from rankopt.optimize.objective import SparseObjective, largest
+from rankopt.optimize.objective import Objective, SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import (
     in_one,
@@ -47,10 +47,6 @@ from rankopt.rankers.inputs import (
 )
 from rankopt.rankers.run import follow_path, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
-    from rankopt.optimize.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +224,6 @@ def _positive(lam: Any) -> float:
     return value
 
 
-Floats = NDArray[np.float64]
-
 FOLDS = 2
 
 FACTORS, FROM_ZERO = (10.0, 3.0, 1.0), (1.0, 1e-1, 1e-2, 1e-3)
@@ -310,7 +304,7 @@ def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
     return {"argmax_solver": ExactArgmax(compiled=True), **master} if plain else master
 
 
-def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: int) -> NDArray[np.int64]:
+def dealt(queries: Queries, weights: Floats, counted: Bools, folds: int) -> Ints:
     """(m,) the fold of each query that is counted, dealt in turn in canonical order; -1 for the others."""
     known = dict(zip(queries.query_ids, counted.tolist(), strict=True))
     ordered = [query for query in canonical(queries, weights).query_ids if known[query]]

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.compiled import is_small
-from rankopt.data.canonical_order import canonical
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, NoProgressWarning, OptionError
@@ -33,6 +33,7 @@ from rankopt.optimize.objective import SmoothObjective, deviation, deviations
 from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
+from rankopt.rankers import typing as types
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import (
@@ -44,25 +45,7 @@ from rankopt.rankers.run import (
     warn_best_at_start,
 )
 from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
-from rankopt.rankers.typing import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    Callbacks,
-    CoefBounds,
-    Missing,
-    Normalize,
-    SmoothStart,
-    StrengthName,
-    Weights,
-)
 from rankopt.risk.risk import shards
-
-if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-
-Floats = NDArray[np.float64]
 
 SIGMAS = (1.0, 0.5, 0.25)
 """σ of the stages, in deviations of the scores at w₀. On queries that are left out stages before these change nothing,
@@ -125,9 +108,7 @@ class SmoothRanker(LinearRanker):
     checkpoint : default None
         A folder (or `Checkpoint(folder, every=seconds)`) that stores the state after each stage. A fit of the
         same problem with the same folder resumes with identical results.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
-    engine, n_jobs : defaults "threads", None
+    verbose, engine, n_jobs : defaults 0, "threads", None
         As in `LargeMarginRanker`.
 
     Notes
@@ -149,24 +130,24 @@ class SmoothRanker(LinearRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
         bandwidths: Sequence[float] = SIGMAS,
-        lam: float | StrengthName = "scale",
-        w0: SmoothStart = "ridge",
+        lam: float | types.StrengthName = "scale",
+        w0: types.SmoothStart = "ridge",
         method: Literal["L-BFGS", "CG"] = "L-BFGS",
         tol: float = 1e-5,
         max_iter: int = 40,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        coef_bounds: CoefBounds = None,
-        missing: Missing = "error",
+        normalize: types.Normalize = "auto",
+        coef_bounds: types.CoefBounds = None,
+        missing: types.Missing = "error",
     ) -> None:
         self.measure = measure
         self.bandwidths = bandwidths
@@ -189,7 +170,7 @@ class SmoothRanker(LinearRanker):
     def _takes_gains(self) -> bool:
         return True
 
-    def objective(self, queries: Queries, query_weight: Weights | None = None) -> SmoothObjective:
+    def objective(self, queries: Queries, query_weight: types.Weights | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""
         self._settings()
         check_type("queries", queries, Queries, error=DataError)
@@ -245,11 +226,10 @@ class SmoothRanker(LinearRanker):
         with training_run(self, objective.engine) as run:
             begun = run.resume(read, queries, weights, w0, judge is not None)
             objective.at(w0, settings.bandwidths[0])  # compiled code, workers with their data: limits begin now
-            keep = (
-                None
-                if run.checkpoint is None
-                else lambda now, over: run.store(lambda: now.as_data(AnnealingStep), over)
-            )
+
+            def keep(now: TrainingState, over: bool) -> None:
+                run.store(lambda: now.as_data(AnnealingStep), over)
+
             return anneal(objective, settings, run.callbacks, judge, begun, keep), objective
 
     def _settings(self) -> Annealing:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from formulations.arrays import Floats
 from formulations.compiled import is_small
 from formulations.errors import InvalidProblemError
 from formulations.registry import load
+from rankopt.data.canonical_order import Arrangement
+from rankopt.data.queries import Queries
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, OptionError
 from rankopt.fitting import raise_interruptions
@@ -35,15 +37,8 @@ from rankopt.optimize.objective import Objective, deviations
 from rankopt.options import as_numbers
 from rankopt.rankers import STARTS
 from rankopt.rankers.linear import cross_validated_ridge, row_weights
-from rankopt.risk.risk import Risk, shards_of_grades
+from rankopt.risk.risk import Risk, Shard, shards_of_grades
 from rankopt.scorers.linear import row_scores
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
-    from rankopt.risk.risk import Shard
-
-Floats = NDArray[np.float64]
 
 TOL, STEPS = 1e-3, 300
 """The relative gap to which a start is trained, and the steps after which it is good enough in any case."""

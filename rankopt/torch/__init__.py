@@ -1,7 +1,5 @@
 """PyTorch: losses of network scores, and layers that solve problems (extra `torch`; imported on first use)."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from formulations.registry import lazy, public_names
