@@ -387,8 +387,48 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         save_model(self, path)
 
     def _check_loaded(self) -> None:
-        """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_learned(self)
+        """Raise ModelError where fitted attributes are missing, of other shapes, or not finite, or cannot be used."""
+        ids = [getattr(self, name, None) for name in ("user_ids_", "item_ids_")]
+        if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
+            raise ModelError("user_ids_ or item_ids_ are missing or are no ids.")
+        n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
+        known = getattr(self, "item_factors_", None)
+        width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
+        shapes: dict[str, tuple[int, ...]] = {
+            "user_factors_": (n, *width), "item_factors_": (m, *width), "item_bias_": (m,), "user_bias_": (n,),
+            "item_prior_": (m,), "item_popularity_": (m,), "user_dual_intercept_": (n,), "item_dual_intercept_": (n,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            array: NDArray[Any] | None = getattr(self, name, None)
+            kind = "i" if name == "item_popularity_" else "f"
+            if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
+                raise ModelError(f"{name} is missing or has another shape than {shape}.")
+            if not np.isfinite(array).all():
+                raise ModelError(f"{name} holds numbers that are not finite.")
+        for name in ("user_dual_coef_", "item_dual_coef_"):
+            slopes = getattr(self, name, None)
+            if not isinstance(slopes, np.ndarray) or slopes.shape != (int(self.item_popularity_.sum()),):
+                raise ModelError(f"{name} is missing or holds not one number a rating.")
+            if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
+                raise ModelError(f"{name} holds what is no finite number.")
+        for name in ("cold_start_bias_", "lam_", "lam_max_", "reg_", "bias_reg_"):
+            if not np.isfinite(number(getattr(self, name, None))):
+                raise ModelError(f"{name} is missing or no number.")
+        if min(self.lam_max_, self.bias_reg_) < 0:
+            raise ModelError("lam_max_ and bias_reg_ cannot be negative.")
+        if min(self.lam_, self.reg_) <= 0:
+            raise ModelError("lam_ and reg_ must be greater than 0.")
+        check_saved(self, AlternationStep, FACTORS, BLOCKS)
+        if type(getattr(self, "n_iter_", None)) is not int or self.n_iter_ != len(self.history_) - 1:
+            raise ModelError("n_iter_ does not count the rounds of history_.")
+        try:
+            self._check_params()
+        except (RankoptError, TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"a parameter or an id has a value that cannot work ({error}).") from error
+        try:
+            self._known()
+        except (AttributeError, DataError, TypeError, ValueError) as error:
+            raise ModelError(f"what users have seen, or attributes of items, do not fit together ({error}).") from error
 
     def _check_storable(self) -> None:
         for name in ("user_ids_", "item_ids_"):
@@ -407,48 +447,3 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.string = True
         return tags
-
-
-def check_learned(ranker: Any) -> None:
-    """Raise ModelError where fitted attributes are missing, of other shapes, or not finite."""
-    ids = [getattr(ranker, name, None) for name in ("user_ids_", "item_ids_")]
-    if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
-        raise ModelError("user_ids_ or item_ids_ are missing or are no ids.")
-    n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
-    known = getattr(ranker, "item_factors_", None)
-    width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
-    shapes: dict[str, tuple[int, ...]] = {
-        "user_factors_": (n, *width), "item_factors_": (m, *width), "item_bias_": (m,), "user_bias_": (n,),
-        "item_prior_": (m,), "item_popularity_": (m,), "user_dual_intercept_": (n,), "item_dual_intercept_": (n,),
-    }  # fmt: skip
-    for name, shape in shapes.items():
-        array: NDArray[Any] | None = getattr(ranker, name, None)
-        kind = "i" if name == "item_popularity_" else "f"
-        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
-            raise ModelError(f"{name} is missing or has another shape than {shape}.")
-        if not np.isfinite(array).all():
-            raise ModelError(f"{name} holds numbers that are not finite.")
-    for name in ("user_dual_coef_", "item_dual_coef_"):
-        slopes = getattr(ranker, name, None)
-        if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_popularity_.sum()),):
-            raise ModelError(f"{name} is missing or holds not one number a rating.")
-        if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
-            raise ModelError(f"{name} holds what is no finite number.")
-    for name in ("cold_start_bias_", "lam_", "lam_max_", "reg_", "bias_reg_"):
-        if not np.isfinite(number(getattr(ranker, name, None))):
-            raise ModelError(f"{name} is missing or no number.")
-    if min(ranker.lam_max_, ranker.bias_reg_) < 0:
-        raise ModelError("lam_max_ and bias_reg_ cannot be negative.")
-    if min(ranker.lam_, ranker.reg_) <= 0:
-        raise ModelError("lam_ and reg_ must be greater than 0.")
-    check_saved(ranker, AlternationStep, FACTORS, BLOCKS)
-    if type(getattr(ranker, "n_iter_", None)) is not int or ranker.n_iter_ != len(ranker.history_) - 1:
-        raise ModelError("n_iter_ does not count the rounds of history_.")
-    try:
-        ranker._check_params()
-    except (RankoptError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"a parameter or an id has a value that cannot work ({error}).") from error
-    try:
-        ranker._known()
-    except (AttributeError, DataError, TypeError, ValueError) as error:
-        raise ModelError(f"what users have seen, or attributes of items, do not fit together ({error}).") from error

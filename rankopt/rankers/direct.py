@@ -38,7 +38,7 @@ from rankopt.data.canonical_order import canonical
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import Threads, get_engine
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import ModelError, OptionError
 from rankopt.fitting import warn_interrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
@@ -47,20 +47,12 @@ from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import measure_for, query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import TrainingRun, in_range, store_score, training_run, warn_best_at_start
+from rankopt.rankers.run import TrainingRun, store_score, training_data, training_run, warn_best_at_start
 from rankopt.rankers.starts import begun_at, check_start, start_weights
 from rankopt.sweeps.step_function import draw_line
 
 AT_ONCE = (Stop.TIME, Stop.INTERRUPTED)
 """Ends after which no round of lines is searched for the sake of the certificate: it holds what was tried anyway."""
-
-
-def workers_of(engine: Any, paths: int) -> int:
-    """How many paths are followed side by side: threads are, other engines share out the shards of a path."""
-    if not isinstance(engine, Threads):
-        return 1
-    with at_most(engine.workers):
-        return min(threads(), paths)
 
 
 def combine_paths(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
@@ -249,16 +241,17 @@ class DirectRanker(LinearRanker):
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()
-        if queries.n_documents < 2:
-            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
         judge = None if evaluation is None else self._judge(evaluation)
-        with in_range(queries), training_run(self, engine) as run:
+        with training_data(queries), training_run(self, engine) as run:
             arranged = canonical(queries, weights / weights.max())
             search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
             begun = begun_at(search, start, int(self.n_restarts), seed_from(self.random_state))
-            climb = self._climb(search, begun[0][0])
+            climb = AscentProblem(
+                search, Directions.from_spec(self.directions, search.deviations), self.selection == "greedy",
+                self.step_rule, float(self.step_window), float(self.lam), begun[0][0], float(self.tol),
+            )  # fmt: skip
             done = self._climbed(climb, begun, queries, weights, judge, run)
             self._keep(climb, done, begun[0][0], judge)
         self._learned_from = queries, weights
@@ -272,13 +265,6 @@ class DirectRanker(LinearRanker):
             )
         if proved.stop is Stop.INTERRUPTED:
             warn_interrupted("weights")
-
-    def _climb(self, search: LineSearch, w0: Floats) -> AscentProblem:
-        directions = Directions.from_spec(self.directions, search.deviations)
-        greedy = self.selection == "greedy"
-        return AscentProblem(
-            search, directions, greedy, self.step_rule, float(self.step_window), float(self.lam), w0, float(self.tol)
-        )
 
     def _climbed(
         self,
@@ -300,7 +286,10 @@ class DirectRanker(LinearRanker):
                 raise OptionError(f"checkpoint = {run.checkpoint.folder} cannot be resumed because {false}; remove it")
         if paths is None:
             paths = tuple(AscentPath.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
-        workers = workers_of(search.engine, len(paths))
+        workers = 1
+        if isinstance(search.engine, Threads):  # other engines share out the shards of a path
+            with at_most(search.engine.workers):
+                workers = min(threads(), len(paths))
         if workers > 1:  # one path per thread, without nested threads
             climb = replace(climb, search=replace(search, engine=get_engine("serial")))
         limits = AscentLimits(self.max_iter, self.time_limit, workers, spent)

@@ -30,7 +30,7 @@ from rankopt.optimize.concave_convex import Clock, Training, train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.minimize import as_master
 from rankopt.optimize.objective import Objective, largest
-from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
+from rankopt.options import POSITIVE, RUN, Rules, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.inputs import measuring_gains, query_weights
@@ -39,14 +39,22 @@ from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import (
     check_saved_run,
-    in_range,
     store_outcome,
+    training_data,
     training_run,
     warn_below_start,
     warn_best_at_start,
     warn_of_outcome,
 )
-from rankopt.rankers.starts import STRENGTH, ZERO_STRENGTH, feature_units, get_start, natural_lam, unit_of
+from rankopt.rankers.starts import (
+    STRENGTH,
+    ZERO_STRENGTH,
+    feature_units,
+    get_start,
+    natural_lam,
+    passed_weights,
+    unit_of,
+)
 from rankopt.rankers.stream import Stream
 from rankopt.rankers.typing import Weights
 from rankopt.risk.risk import Risk, Shard
@@ -161,10 +169,8 @@ class OptimizedRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if self._stream_of(queries) is None:
             self._stream = None
-        if queries.n_documents < 2:
-            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
-        self._before(queries)
-        with in_range(queries):
+        with training_data(queries):
+            self._before(queries)
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
         warn_of_outcome(outcome, objective, self._cures)
@@ -256,11 +262,8 @@ class OptimizedRanker(LinearRanker):
             w0 = np.asarray(get_start(start, self._starts)(self, queries, box)).ravel()
             w0 = w0 * self._unit_of_gains(queries) if start in MARGIN_STARTS else w0
             return w0 if box is None else np.clip(w0, *box)
-        w0 = as_numbers("w0", start)
-        if w0.shape != shape or not np.isfinite(w0).all():
-            size = " × ".join(map(str, shape))
-            raise OptionError(f"w0 has shape {w0.shape}; it needs {size} finite numbers, one a feature")
-        return w0.ravel() if box is None else np.clip(w0.ravel(), *box)
+        w0 = passed_weights("w0", start, shape).ravel()
+        return w0 if box is None else np.clip(w0, *box)
 
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:
         """The shape of coef_."""

@@ -37,6 +37,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import Objective, SparseObjective, largest
 from rankopt.optimize.path import follow
+from rankopt.options import number
 from rankopt.rankers.inputs import (
     in_one,
     measuring_gains,
@@ -208,20 +209,13 @@ def _sorted_lams(lams: Any) -> list[float]:
     """The λ of a path, the largest first."""
     if not hasattr(lams, "__iter__"):
         raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
-    wanted = sorted({_positive(lam) for lam in each("lams", lams, OptionError)}, reverse=True)
+    wanted = each("lams", lams, OptionError)
+    for lam in wanted:
+        if not 0 < number(lam) < np.inf:
+            raise OptionError(f"lam = {lam} in lams: the regularizer needs a positive finite weight")
     if not wanted:
         raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
-    return wanted
-
-
-def _positive(lam: Any) -> float:
-    try:
-        value = float(lam)
-    except (TypeError, ValueError, OverflowError):
-        value = np.nan
-    if not (np.isfinite(value) and value > 0):
-        raise OptionError(f"lam = {lam} in lams: the regularizer needs a positive finite weight")
-    return value
+    return sorted(map(float, {*wanted}), reverse=True)
 
 
 FOLDS = 2

@@ -285,8 +285,11 @@ FAR = 1e100  # features beyond this are what a problem with numbers that are too
 
 
 @contextmanager
-def in_range(queries: Queries) -> Iterator[None]:
-    """Turn the error of a problem whose numbers are too large into one of the feature that makes them so."""
+def training_data(queries: Queries) -> Iterator[None]:
+    """DataError for a single document; and, while a ranker is trained, of the feature that makes the numbers of a
+    problem too large, in place of the error of the problem."""
+    if queries.n_documents < 2:
+        raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
     try:
         yield
     except (InvalidProblemError, OverflowError) as error:

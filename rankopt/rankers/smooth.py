@@ -38,13 +38,13 @@ from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import (
     check_saved_run,
-    in_range,
     store_outcome,
+    training_data,
     training_run,
     warn_below_start,
     warn_best_at_start,
 )
-from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
+from rankopt.rankers.starts import feature_penalties, get_start, passed_weights, spread, unit_of_gains
 from rankopt.risk.risk import shards
 
 SIGMAS = (1.0, 0.5, 0.25)
@@ -202,9 +202,7 @@ class SmoothRanker(LinearRanker):
         return SmoothObjective(parts, engine, lam, scaled, deviations(arranged), penalties, box)
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        if queries.n_documents < 2:
-            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
-        with in_range(queries):
+        with training_data(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self.coef_, self.w0_ = outcome.w, objective.w0
         store_outcome(self, outcome, objective.lam)
@@ -248,10 +246,7 @@ class SmoothRanker(LinearRanker):
     def _w0(self, queries: Arrangement, box: Floats | None) -> Floats:
         if isinstance(self.w0, str):
             return np.asarray(get_start(self.w0, SMOOTH_STARTS)(self, queries, box))
-        w0 = as_numbers("w0", self.w0)
-        if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
-            raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")
-        return w0
+        return passed_weights("w0", self.w0, (queries.n_features,))
 
     def _gains(self, queries: Arrangement) -> Floats:
         return np.asarray(positional(self.measure).gain(queries.graded, queries.offsets))

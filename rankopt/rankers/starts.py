@@ -109,6 +109,15 @@ def get_start(name: str, known: Mapping[str, str]) -> Callable[..., Floats]:
     return start
 
 
+def passed_weights(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
+    """The weights that the user passes as a start; OptionError where they have another shape or are not finite."""
+    w = as_numbers(name, values)
+    if w.shape != shape or not np.isfinite(w).all():
+        size = " × ".join(map(str, shape))
+        raise OptionError(f"{name} has shape {w.shape}; it needs {size} finite numbers, one a feature")
+    return w
+
+
 STRENGTH = 3.0  # λ in units of U / m
 ZERO_STRENGTH = 0.1  # the same for rankers that start at w = 0
 FAINT = 1e-280  # spreads below this lose digits in double precision
@@ -243,10 +252,7 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         if not isinstance(coef, np.ndarray) or coef.shape != (queries.n_features,):
             raise OptionError(f"init = {start} has no coef_ of one weight a feature; give a linear ranker")
         return coef
-    w = as_numbers("init", start)
-    if w.shape != (queries.n_features,) or not np.isfinite(w).all():
-        raise OptionError(f"init has shape {w.shape}; it needs {queries.n_features} finite numbers, one a feature")
-    return w
+    return passed_weights("init", start, (queries.n_features,))
 
 
 def begun_at(search: LineSearch, start: Floats, count: int, seed: int) -> list[tuple[Floats, dict[str, Any]]]:
