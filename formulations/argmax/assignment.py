@@ -202,25 +202,18 @@ def assign(
 
 
 def assign_queries(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    queries: Ints,
-    found: Answers,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, taken: Ints, found: Answers
 ) -> None:
     """Fill the answers of these queries."""
-    for q in queries.tolist():
+    for q in taken.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
         s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
         assigned, found.way[q], left = _assign_one(s, b, a, c)
         found.order[rows] = assigned
         up, down = c * s[assigned], a * b[assigned]
+        rounding = EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum())
         found.value[q] = (up - down).sum()
-        found.bound[q] = (
-            found.value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
-        )
+        found.bound[q] = found.value[q] + rounding + left
 
 
 def _assign_one(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:

@@ -63,9 +63,8 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int, deferral: De
     methods depend on which code lies on disk.
     """
     is_deferred = deferral is not None and is_small(batch.offsets)
-    queries, ways = len(batch), np.full(len(batch), NEW, dtype=np.int8)
-    found = Answers(np.empty(batch.scores.size, dtype=np.int64), np.empty(queries), np.empty(queries), ways)
-    scores = frozen(batch.scores)
+    scores, found = frozen(batch.scores), Answers.empty(batch.offsets, NEW)
+    ways = found.way
 
     def run(way: Callable[..., None]) -> None:
         share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(scores, layout, begin, end, max_states, found))

@@ -170,6 +170,11 @@ class Answers(NamedTuple):
     bound: Out[Floats]
     way: Out[Bytes]
 
+    @classmethod
+    def empty(cls, offsets: Ints, way: int) -> Answers:
+        count = offsets.size - 1
+        return cls(np.empty(offsets[-1], np.int64), np.empty(count), np.empty(count), np.full(count, way, np.int8))
+
 
 @inlined
 def query_rows(scores: Floats, layout: Layout, q: int) -> tuple[Floats, Floats, Floats, Floats]:
