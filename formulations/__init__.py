@@ -28,9 +28,9 @@ Fraction(0, 1)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import locations, member
+from formulations.registry import lazy, locations
 
 if TYPE_CHECKING:
     from formulations.certificates.certify import SolutionCertificate as SolutionCertificate
@@ -187,11 +187,4 @@ __all__ = [*GALLERY, *WORDS]
 
 
 if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
-
-    def __getattr__(name: str) -> Any:
-        """What a table names, loaded on first use."""
-        return member(__name__, name, GALLERY, WORDS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy(__name__, GALLERY, WORDS)
