@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Out, frozen
-from formulations.compiled import PAIRS, Deferral, compiled, inlined, is_small
+from formulations.compiled import PAIRS, Deferral, compiled, inlined, is_small, longest_query
 from formulations.parallel import share_ranges
 from formulations.problems.directed_rounding import above, added, below, multiplied, products
 
@@ -318,9 +318,7 @@ def judge_range(
     left[q]: the error reported by the search, including that of its own order.
     """
     scores, gain, discount, position_weights, offsets, order = queries
-    longest = 0
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    longest = longest_query(offsets, begin, end)
     s, b, highs, lows = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(begin, end):
         first, last = offsets[q], offsets[q + 1]
