@@ -479,3 +479,12 @@ def is_small(offsets: Ints) -> bool:
         return rows <= ROWS
     lengths = np.diff(offsets)
     return bool(lengths @ lengths <= PAIRS)
+
+
+@inlined
+def longest_query(offsets: Ints, first: int, last: int) -> int:
+    """The most rows of a query first <= q < last, at least one."""
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    return longest

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, Out, Shorts
-from formulations.compiled import compiled, inlined
+from formulations.compiled import compiled, longest_query
 from formulations.parallel import share_ranges
 
 BLOCK = 8  # documents that are sorted by counting, for each, how many come before it
@@ -198,20 +198,11 @@ def _counting_sort(
     return True
 
 
-@inlined
-def longest(offsets: Ints, first: int, last: int) -> int:
-    """Documents of the longest of the queries first <= q < last, at least 1: the size of a buffer."""
-    most = 1
-    for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
-    return most
-
-
 @compiled()
 def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Out[Ints]) -> None:
     """Sort the rows of the queries first <= q < last in place by falling key[row], stably; no NaN."""
-    most = longest(offsets, first, last)
-    spare, level_of, table = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(SLOTS, np.int64)
+    longest = longest_query(offsets, first, last)
+    spare, level_of, table = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(SLOTS, np.int64)
     levels, begins = np.empty(LEVELS), np.empty(2 * LEVELS, np.int64)
     for q in range(first, last):
         own = rows[offsets[q] : offsets[q + 1]]

@@ -13,6 +13,7 @@ from formulations.active_set.working_set import (
     MarginDual,
     WorkingSet,
     admit,
+    difference,
     inner,
     newton,
 )
@@ -237,7 +238,7 @@ def swept(program: MarginDual, weights: Out[Floats], v: Out[Floats], tolerance: 
     shared by several planes converge slowly.
     """
     planes, groups = program.values.size, program.capacity.size
-    rise = np.zeros(planes + 1)
+    rise, apart = np.zeros(planes + 1), np.empty(v.size)
     mark, at_mark = np.inf, 0
     for sweep in range(limit):
         gap = value = 0.0
@@ -260,11 +261,10 @@ def swept(program: MarginDual, weights: Out[Floats], v: Out[Floats], tolerance: 
             gap += program.capacity[g] * highest - carried
             if high == low or highest <= lowest:
                 continue
+            difference(program, high, low, apart)
             curvature = 0.0
             for j in range(v.size):
-                up = program.slopes[high, j] if high < planes else 0.0
-                down = program.slopes[low, j] if low < planes else 0.0
-                curvature += (up - down) ** 2
+                curvature += apart[j] ** 2
             moved = weights[low]
             if curvature * moved > program.lam * (highest - lowest):
                 moved = program.lam * (highest - lowest) / curvature
@@ -273,9 +273,7 @@ def swept(program: MarginDual, weights: Out[Floats], v: Out[Floats], tolerance: 
                 weights[low] = 0.0
             weights[high] += moved
             for j in range(v.size):
-                up = program.slopes[high, j] if high < planes else 0.0
-                down = program.slopes[low, j] if low < planes else 0.0
-                v[j] += moved * (up - down)
+                v[j] += moved * apart[j]
         value -= 0.5 * inner(v, v) / program.lam
         if gap <= tolerance * abs(value):
             return sweep + 1

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT
-from formulations.arrays import Bytes, Floats, Ints, Out
+from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT, Answers
+from formulations.arrays import Floats, Ints, Out
 from formulations.compiled import compiled, inlined
 
 
@@ -202,26 +202,18 @@ def assign(
 
 
 def assign_queries(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    queries: Ints,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, taken: Ints, found: Answers
 ) -> None:
-    """Fill order, value, bound and method of these queries."""
-    for q in queries.tolist():
+    """Fill the answers of these queries."""
+    for q in taken.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
         s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
-        assigned, way[q], left = _assign_one(s, b, a, c)
-        order[rows] = assigned
+        assigned, found.way[q], left = _assign_one(s, b, a, c)
+        found.order[rows] = assigned
         up, down = c * s[assigned], a * b[assigned]
-        value[q] = (up - down).sum()
-        bound[q] = value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
+        rounding = EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum())
+        found.value[q] = (up - down).sum()
+        found.bound[q] = found.value[q] + rounding + left
 
 
 def _assign_one(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:

@@ -34,7 +34,7 @@ from formulations.argmax.layout import (
     states_of,
 )
 from formulations.argmax.order_ideals import CHAINS, best_labels, sort_chains
-from formulations.arrays import Bytes, Floats, Ints, Shorts, frozen
+from formulations.arrays import Floats, Shorts, frozen
 from formulations.compiled import Deferral, compiled, inlined, is_small
 from formulations.parallel import share_ranges
 
@@ -55,9 +55,7 @@ EASILY, NEARLY = 3, 128  # gains and documents up to which a merge costs no more
 SHORT, DEEP = 40, 15  # documents up to which an assignment costs less than a search of so many positions
 
 
-def argmax_of(
-    batch: RankTwoBatch, layout: Layout, max_states: int, deferral: Deferral | None = None
-) -> tuple[Ints, Floats, Floats, Bytes]:
+def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int, deferral: Deferral | None = None) -> Answers:
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
     max_states: limit on the states of a query; queries that need more are solved by shortest paths (see `assignment`).
@@ -65,9 +63,8 @@ def argmax_of(
     methods depend on which code lies on disk.
     """
     is_deferred = deferral is not None and is_small(batch.offsets)
-    order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
-    value, bound = np.empty(len(batch)), np.empty(len(batch))
-    scores, found = frozen(batch.scores), Answers(order, value, bound, ways)
+    scores, found = frozen(batch.scores), Answers.empty(batch.offsets, NEW)
+    ways = found.way
 
     def run(way: Callable[..., None]) -> None:
         share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(scores, layout, begin, end, max_states, found))
@@ -82,7 +79,7 @@ def argmax_of(
             run(merge_range)
     left = ways == OPEN
     if not left.any():
-        return order, value, bound, ways
+        return found
     chains, lengths = np.diff(layout.first_chain), np.diff(batch.offsets)
     if max_states == 0:
         from formulations.argmax.local_search import SEVERAL, SHORTEST, search_range
@@ -93,7 +90,7 @@ def argmax_of(
             run(search_range)
             left = ways == OPEN
     if not left.any():
-        return order, value, bound, ways
+        return found
     from formulations.argmax.remaining_queries import assign_range, split_range
 
     many = left & (chains > CHAINS)
@@ -102,13 +99,13 @@ def argmax_of(
     if few and (deferral is None or not deferral.ends(*needed)):
         weights = (scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)
         with deferral.counted() if deferral else nullcontext():
-            assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
-        return order, value, bound, ways
+            assign_queries(*weights, np.flatnonzero(left), found)
+        return found
     if many.any():
         run(split_range)
     if (ways == OPEN).any():
         run(assign_range)
-    return order, value, bound, ways
+    return found
 
 
 @inlined

@@ -10,7 +10,7 @@ Later positions see fewer steps, hence a cone that is no wider.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -155,11 +155,11 @@ class Layout(NamedTuple):
         position_weights, lost_position_weights = significant(position_weights, offsets)
         fill_cones(discount, position_weights, offsets, low, high, stop)
         within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
-        parts: tuple[Any, ...] = (
+        arrays = (
             gain, discount, position_weights, offsets, within, chain_start, sorted_gain[chain_start[:-1]],
             np.searchsorted(chain_start, offsets), low, high, stop, lost_discount, lost_position_weights,
         )  # fmt: skip
-        return cls(*map(frozen, parts))
+        return cls._make(map(frozen, arrays))
 
 
 class Answers(NamedTuple):
@@ -169,6 +169,11 @@ class Answers(NamedTuple):
     value: Out[Floats]
     bound: Out[Floats]
     way: Out[Bytes]
+
+    @classmethod
+    def empty(cls, offsets: Ints, way: int) -> Answers:
+        count = offsets.size - 1
+        return cls(np.empty(offsets[-1], np.int64), np.empty(count), np.empty(count), np.full(count, way, np.int8))
 
 
 @inlined

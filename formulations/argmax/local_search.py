@@ -16,7 +16,7 @@ import numpy as np
 from formulations.argmax.layout import LOCAL, Answers, Layout, fill_order, fill_up, query_rows, settle
 from formulations.argmax.order_ideals import sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Out
-from formulations.compiled import compiled, inlined
+from formulations.compiled import compiled, inlined, longest_query
 
 SHORTEST = np.array([np.inf, np.inf, 60, 210, 760, 2550, 8460, 27510])
 """By number of chains: documents from which this takes less time than an assignment, 10 times states times chains."""
@@ -133,9 +133,7 @@ def search_labels(
 def search_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
     """Solve the queries marked LOCAL, which have at most `SEVERAL` gains."""
     offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
-    n = 0
-    for q in range(begin, end):
-        n = max(n, offsets[q + 1] - offsets[q])
+    n = longest_query(offsets, begin, end)
     height, other, label = np.empty(n), np.empty(n), np.empty(n, np.int8)
     document, spare, done = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.bool_)
     start, size = np.empty(SEVERAL, np.int64), np.empty(SEVERAL, np.int64)

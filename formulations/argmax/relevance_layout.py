@@ -14,7 +14,7 @@ share[g] discount[g + b] (or the entry of its table). The method depends on thes
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,8 +112,7 @@ class RelevanceLayout(NamedTuple):
             way.astype(np.int8), irrelevant, stop, by_rank, moment - moment[offsets[:-1]][query], constant,
             earnings.discount, batch.map.weight, offsets, earnings.table, earnings.starts,
         )  # fmt: skip
-        fields: list[Any] = [*map(frozen, arrays), KINDS.index(batch.map.kind)]
-        return cls(*fields)
+        return cls._make([*map(frozen, arrays), KINDS.index(batch.map.kind)])
 
     def states(self, stop: Ints) -> Floats:
         """(m,) states of each query's lattice, of the counts up to stop (m,) of every chain."""

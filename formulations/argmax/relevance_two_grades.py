@@ -27,7 +27,7 @@ import numpy as np
 from formulations.argmax.order_ideals import sort_chain
 from formulations.argmax.relevance_layout import RelevanceLayout
 from formulations.arrays import Bytes, Floats, Ints, Out, Shorts
-from formulations.compiled import compiled, inlined
+from formulations.compiled import compiled, inlined, longest_query
 
 
 @inlined
@@ -48,9 +48,7 @@ def each_range(height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int
     irrelevant document takes the lower position."""
     share, discount, moment, kappa = layout.share, layout.discount, layout.moment, layout.weight
     offsets, irrelevant = layout.offsets, layout.irrelevant
-    longest = 1
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    longest = longest_query(offsets, begin, end)
     after = np.empty(longest + 1)
     winner, begins = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
     for q in range(begin, end):
@@ -140,9 +138,7 @@ def first_relevant_range(
     """The same under the first-relevant map; relevant documents by rising score; ties are ranked higher."""
     share, discount, strength = layout.share, layout.discount, layout.weight
     offsets, irrelevant = layout.offsets, layout.irrelevant
-    longest = 1
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    longest = longest_query(offsets, begin, end)
     run = np.empty(longest, np.int64)  # start of the run of equal discounts of each position
     for q in range(begin, end):
         if not taken[q]:
@@ -359,9 +355,7 @@ def sort_range(
     """height, document (N,): scores and documents of the queries begin <= q < end, chain by chain by falling score;
     relevant ones under the first-relevant map by rising score."""
     offsets, members, chain_start = layout.offsets, layout.members, layout.chain_start
-    longest = 0
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    longest = longest_query(offsets, begin, end)
     other, spare = np.empty(longest), np.empty(longest, np.int32)
     for q in range(begin, end):
         own = scores[offsets[q] : offsets[q + 1]]

@@ -30,7 +30,7 @@ from formulations.argmax.layout import (
 )
 from formulations.argmax.order_ideals import CHAINS, best_labels, sort_chains
 from formulations.arrays import Floats, Ints, Out
-from formulations.compiled import compiled, inlined
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.sorting import sort_falling
 
 UNSOLVED = OPEN
@@ -182,9 +182,7 @@ def split_range(scores: Floats, layout: Layout, begin: int, end: int, max_states
 def assign_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
     """Solve the remaining queries as assignments; for few gains with `candidates_of` only."""
     offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
-    n = 0
-    for q in range(begin, end):
-        n = max(n, offsets[q + 1] - offsets[q])
+    n = longest_query(offsets, begin, end)
     height, other, own, worth_of = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     chosen, ranked, done = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)

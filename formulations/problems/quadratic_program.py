@@ -63,6 +63,16 @@ def least_eigenvalue(matrix: Floats) -> float:
     return 0.0
 
 
+def scaled_least(matrix: Floats) -> tuple[float, Floats]:
+    """`least_eigenvalue` of the matrix scaled to a diagonal of order one, and the scale; 0 and 1 if the diagonal is not
+    positive."""
+    diagonal = np.diag(matrix)
+    if not (diagonal > 0.0).all():
+        return 0.0, np.ones(diagonal.size)
+    scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+    return least_eigenvalue(matrix * scale[:, None] * scale), scale
+
+
 def is_nearly_positive(matrix: Floats) -> bool:
     """Whether Cholesky's method shows at once that no eigenvalue of a symmetric matrix is below -1e-9 times the largest
     diagonal entry (or 1)."""
@@ -310,13 +320,7 @@ class QuadraticProgram(RowProgram):
             part = np.flatnonzero(label == component)
             if part.size > MOST_DENSE:
                 continue
-            dense = self.hessian[part][:, part].toarray()
-            diagonal = np.diag(dense)
-            if not (diagonal > 0.0).all():
-                continue
-            scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
-            known.scale[part] = scale
-            known.least[part] = least_eigenvalue(dense * scale[:, None] * scale)
+            known.least[part], known.scale[part] = scaled_least(self.hessian[part][:, part].toarray())
             if known.least[part[0]] > 0.0:
                 known.parts.append(part)
         return known
@@ -339,14 +343,10 @@ class QuadraticProgram(RowProgram):
             return None
         gram = (rows.T @ rows).toarray()
         weight = unit(np.array([most])) / unit(np.array([float(np.diag(gram).max())]))
-        dense = self.hessian.toarray() + weight * gram
-        diagonal = np.diag(dense)
-        if not (diagonal > 0.0).all():
-            return None
-        scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+        least, scale = scaled_least(self.hessian.toarray() + weight * gram)
         rounding = (abs(self.hessian).toarray() + weight * (abs(rows).T @ abs(rows)).toarray()) * UNIT
         error = 2.0 * (rows.shape[0] + 4) * float((rounding * scale[:, None] * scale).sum(axis=1).max())
-        least = least_eigenvalue(dense * scale[:, None] * scale) - error
+        least -= error
         return (Curvature(np.full(size, least), scale, [], set()), weight) if least > 0.0 else None
 
     @cached_property

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints, Out
-from formulations.compiled import PAIRS, Deferral, compiled, inlined, is_small
+from formulations.arrays import Floats, Ints, Out, frozen
+from formulations.compiled import PAIRS, Deferral, compiled, inlined, is_small, longest_query
 from formulations.parallel import share_ranges
 from formulations.problems.directed_rounding import above, added, below, multiplied, products
 
@@ -295,19 +295,20 @@ def bound_of_levels(
     return _total_above(prices, best, rest, 2.0 * HALVINGS * positions * lacks, size)
 
 
+class RankedQueries(NamedTuple):
+    """Query q owns rows offsets[q] : offsets[q + 1] of all arrays; order: the document at each of its positions."""
+
+    scores: Floats
+    gain: Floats
+    discount: Floats
+    position_weights: Floats
+    offsets: Ints
+    order: Ints
+
+
 @compiled()
 def judge_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    begin: int,
-    end: int,
-    left: Floats,
-    value: Out[Floats],
-    bound: Out[Floats],
+    queries: RankedQueries, begin: int, end: int, left: Floats, value: Out[Floats], bound: Out[Floats]
 ) -> None:
     """value[q]: the value of order[offsets[q] : offsets[q + 1]], rounded down; bound[q]: the value plus the error of
     the search, rounded up; for begin <= q < end.
@@ -316,9 +317,8 @@ def judge_range(
     (n + 4) ε (Σ_i |c_i - floor| max|s| + Σ_i |a_i - floor| max|b|) for any order, with or without cancellation.
     left[q]: the error reported by the search, including that of its own order.
     """
-    longest = 0
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    scores, gain, discount, position_weights, offsets, order = queries
+    longest = longest_query(offsets, begin, end)
     s, b, highs, lows = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(begin, end):
         first, last = offsets[q], offsets[q + 1]
@@ -363,19 +363,10 @@ def judge_range(
 
 
 @compiled()
-def prove_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    begin: int,
-    end: int,
-    bound: Out[Floats],
-) -> None:
+def prove_range(queries: RankedQueries, begin: int, end: int, bound: Out[Floats]) -> None:
     """bound[q]: the dual bound of query q with documents order[offsets[q] : offsets[q + 1]], rounded up, for
     begin <= q < end with an infinite one."""
+    scores, gain, discount, position_weights, offsets, order = queries
     for q in range(begin, end):
         if bound[q] < np.inf:
             continue
@@ -541,10 +532,10 @@ def _profits(c: Floats, s: Floats, a: Floats, b: Floats, v: Floats) -> tuple[Flo
     return high, low, off + np.where(tiny, DROPPED, 0.0)
 
 
-def bounds_of_orders(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, order: Ints
-) -> Floats:
+def bounds_of_orders(queries: RankedQueries) -> Floats:
     """The dual bound of each query q with documents order[offsets[q] : offsets[q + 1]], rounded up."""
+    queries = RankedQueries._make(map(frozen, queries))
+    scores, gain, discount, position_weights, offsets, order = queries
     bound = np.full(offsets.size - 1, np.inf)
     compiles = not is_small(offsets) or prove_range.is_ready
     chosen = np.flatnonzero(np.diff(offsets) ** 2 > PAIRS) if compiles else np.arange(bound.size)
@@ -562,51 +553,33 @@ def bounds_of_orders(
         one = (scores[rows], gain[rows], *one[2:])
         bound[q] = bound_in_numpy(*one, settle_in_numpy(*one))
     if compiles:
-        inputs = (scores, gain, discount, position_weights, offsets, order)
-        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*inputs, begin, end, bound))
+        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(queries, begin, end, bound))
     return bound
 
 
 JUDGING = Deferral(1.0)  # seconds that compiling `judge_range` takes, about
 
 
-def judged(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    left: Floats,
-    compiled: bool | None = None,
-) -> tuple[Floats, Floats]:
+def judged(queries: RankedQueries, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
     """As `judge_range`, for all queries: the value of the orders, rounded down, and an upper bound with the error that
     the search `left`, rounded up. compiled: whether kernels are used; None: for batches that are not small, and as
     `JUDGING` says."""
+    queries, offsets = RankedQueries._make(map(frozen, queries)), queries.offsets
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
-    inputs = (scores, gain, discount, position_weights, offsets, order)
     if compiled is None:
         compiled = not is_small(offsets) or JUDGING.ends(judge_range)
     if compiled:
-        share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*inputs, begin, end, left, value, bound))
+        share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(queries, begin, end, left, value, bound))
         return value, bound
     with JUDGING.counted():
         for q in range(len(value)):
-            value[q], bound[q] = _judged_one(*inputs, q, float(left[q]))
+            value[q], bound[q] = _judged_one(queries, q, float(left[q]))
     return value, bound
 
 
-def _judged_one(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    query: int,
-    left: float,
-) -> tuple[float, float]:
+def _judged_one(queries: RankedQueries, query: int, left: float) -> tuple[float, float]:
     """Value and bound of one query by exact sums."""
+    scores, gain, discount, position_weights, offsets, order = queries
     low, high = offsets[query : query + 2].tolist()
     rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]
     s, b = scores[rows], gain[rows]

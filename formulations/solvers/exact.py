@@ -92,17 +92,16 @@ class ExactArgmax(Solver):
         if isinstance(batch, RelevanceBatch):
             return self._solve_patterns(batch)
         from formulations.argmax.batch import argmax_of, merge_range
-        from formulations.argmax.layout import WAYS, Layout, fill_cones
+        from formulations.argmax.layout import ANY, WAYS, Answers, Layout, fill_cones
 
         compiled, deferral = self.compiled, DEFERRAL if self.compiled is None else None
         if compiled is None:
             compiled = self._is_large(batch) or DEFERRAL.ends(merge_range, fill_cones)
         if not compiled:
-            count = len(batch)
-            found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
+            found = Answers.empty(batch.offsets, ANY)
             weights = (batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets)
             with DEFERRAL.counted():
-                assign_queries(*weights, np.arange(count), *found)
+                assign_queries(*weights, np.arange(len(batch)), found)
             return BatchSolution(batch, *found, WAYS, self.spec)
 
         layout = batch.cached(

@@ -18,12 +18,12 @@ import numpy as np
 
 from formulations import ranking, relevance_ranking, solve_batch
 from formulations.arrays import Bools, Floats, Ints, Out, Shorts, check_type
-from formulations.compiled import compiled
+from formulations.compiled import compiled, longest_query
 from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from formulations.sorting import QUERY_ROWS, longest
+from formulations.sorting import QUERY_ROWS
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, fix_solver
@@ -215,7 +215,7 @@ def _scatter(
     """For the queries first <= q < last, with document order[low + i] (index within the query) at position i: slope is
     the weight of the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb. In an
     optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal."""
-    most = longest(offsets, first, last)
+    most = longest_query(offsets, first, last)
     lowest, buffers, sums = np.empty(most), np.empty((3, most), np.int64), np.empty(most)
     table, bits = np.empty(table_size(most), np.int64), scores.view(np.int64)
     for q in range(first, last):

@@ -15,9 +15,9 @@ from time import perf_counter
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Out, Shorts
-from formulations.compiled import compiled, inlined
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS, longest, sort_falling
+from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
 from rankopt.losses.segment_ops import alike, count_pairs
@@ -220,7 +220,7 @@ def count_costs(
     table: grades × grades costs, the lower grade first. How many documents of each level have come near, and how many
     have fallen behind, is counted while the documents pass by rising score [paper 5, Algorithm 2].
     """
-    most = longest(offsets, first, last)
+    most = longest_query(offsets, first, last)
     rising, spare, key = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     near, left = np.empty(most, np.int64), np.empty(most, np.int64)
     for q in range(first, last):

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, Out, Shorts
-from formulations.compiled import compiled, inlined
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS, longest, sort_falling
+from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
 from rankopt.losses.segment_ops import alike, count_pairs
@@ -204,7 +204,7 @@ def sum_gains(
     """For document j of the queries first <= q < last, above[j] = Σ gain_i - gain_j over the documents i of its query
     with level_i > level_j and s_i - s_j < 1; below[j] = Σ gain_j - gain_i over those with level_i < level_j and s_j -
     s_i < 1. Both sweeps only add, which avoids cancellation; the tree of the first counts levels from the top."""
-    most = longest(offsets, first, last)
+    most = longest_query(offsets, first, last)
     rising, spare, key = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     counts, totals = np.empty(most + 1, np.int64), np.empty(most + 1)
     for q in range(first, last):

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, Out, Shorts, Table
-from formulations.compiled import compiled, inlined
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS, falling_rows, longest
+from formulations.sorting import QUERY_ROWS, falling_rows
 from rankopt.measures.tied_ranking import query_of_row
 
 
@@ -172,7 +172,7 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
     """`shared` of the queries first <= q < last, in time linear in their documents. Of a list that ends at position 10
     ten documents have a slope. In a best order these have the highest scores of their kind; where no other has so high
     a score, and no two of them are equal, a glance at each is all."""
-    most = longest(offsets, first, last)
+    most = longest_query(offsets, first, last)
     buffers, total, lowest = np.empty((3, most), np.int64), np.empty(most), np.empty(most)
     table, bits, heavy = np.empty(table_size(most), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
     for q in range(first, last):
@@ -201,7 +201,7 @@ def share_ordered(
 ) -> None:
     """`share_range` with rankings (N,) of the documents. If the scores of every kind are strictly monotone along the
     ranking, none are equal; other queries use the hash table, whatever their ranking."""
-    most = longest(offsets, first, last)
+    most = longest_query(offsets, first, last)
     buffers, total, before = np.empty((3, most), np.int64), np.empty(most), np.empty(most)
     table, bits, turn = np.empty(table_size(most), np.int64), scores.view(np.int64), np.empty(most, np.int8)
     for q in range(first, last):

@@ -31,8 +31,7 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Out
-from formulations.compiled import compiled, inlined
-from formulations.sorting import longest
+from formulations.compiled import compiled, inlined, longest_query
 from rankopt.measures.tied_ranking import totals
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, pairs_in_time, sort_times, width
 
@@ -87,7 +86,7 @@ def sweep_paths(
 ) -> int:  # fmt: skip
     """gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U
     of those below it. discount: a of every position, or 1 / i."""
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     line_s, line_a, own, above = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -183,7 +182,7 @@ def sweep_swaps(
     << (k + 1) bits; documents of one gain are of one kind, and `bits` bits count those of a query. powers: of
     a cascade, 1, 1 - p, (1 - p)², ... of each kind, 1 << bits of them.
     """
-    capacity, found, most, widest = times.size, 0, longest(offsets, first, last), 0
+    capacity, found, most, widest = times.size, 0, longest_query(offsets, first, last), 0
     for q in range(first, last):
         low, n, walkers = offsets[q], offsets[q + 1] - offsets[q], 0
         for j in range(n):
@@ -340,7 +339,7 @@ def sweep_pairs(
     first: int, last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
     """gain: b. discount: a of every position."""
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     line_s, line_a, own = np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     for q in range(first, last):

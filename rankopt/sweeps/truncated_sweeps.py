@@ -34,8 +34,8 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Out
-from formulations.compiled import compiled, inlined
-from formulations.sorting import longest, sort_falling
+from formulations.compiled import compiled, inlined, longest_query
+from formulations.sorting import sort_falling
 from rankopt.sweeps.full_sweeps import PRECISION
 from rankopt.sweeps.intersections import ROUNDING, entering, first_order, width
 
@@ -170,7 +170,7 @@ def sweep_cuts(
     widths: Out[Floats],
 ) -> int:  # fmt: skip
     """gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k."""
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
     line_s, line_a, own, factor = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -299,7 +299,7 @@ def sweep_envelope(
     first: int, last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
     """relevant: 1 where relevant, else 0."""
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     key, when, line_s, line_a = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     hits, turns, crossers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)

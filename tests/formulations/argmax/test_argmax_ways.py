@@ -161,10 +161,9 @@ def test_a_thousand_documents():
 
 def searched(problems):
     """Orders, values and bounds by local search, whatever the lengths of the queries."""
-    n, m = problems.scores.size, len(problems)
     layout = Layout.from_arrays(problems.gain, problems.discount, problems.position_weights, problems.offsets)
-    found = Answers(np.empty(n, np.int64), np.empty(m), np.empty(m), np.full(m, LOCAL, np.int8))
-    search_range(problems.scores, layout, 0, m, 0, found)
+    found = Answers.empty(problems.offsets, LOCAL)
+    search_range(problems.scores, layout, 0, len(problems), 0, found)
     return found[:3]
 
 
