@@ -11,32 +11,3 @@ Proofs:
                     group's documents that the profits follow (prefix_limits.py)
 Refutation: a square submatrix with a determinant other than -1, 0, 1, minimized (violators.py).
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from formulations.registry import member
-
-if TYPE_CHECKING:
-    from formulations.integrality.checker import check_evidence as check_evidence
-    from formulations.integrality.evidence import Proof as Proof
-    from formulations.integrality.evidence import Undecided as Undecided
-    from formulations.integrality.evidence import Witness as Witness
-    from formulations.integrality.proofs import proof_of as proof_of
-    from formulations.integrality.verify import verify_integrality as verify_integrality
-
-WORDS = {
-    "Proof": "formulations.integrality.evidence:Proof",
-    "Undecided": "formulations.integrality.evidence:Undecided",
-    "Witness": "formulations.integrality.evidence:Witness",
-    "check_evidence": "formulations.integrality.checker:check_evidence",
-    "proof_of": "formulations.integrality.proofs:proof_of",
-    "verify_integrality": "formulations.integrality.verify:verify_integrality",
-}
-
-__all__ = list(WORDS)
-
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, WORDS)
