@@ -18,7 +18,6 @@ polyhedra with random integer limits, under small and tied objectives.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -127,15 +126,6 @@ def _fewer(matrix: Signs, held: list[Ints], axis: int, rng: np.random.Generator,
 NEAR = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Square:
-    """A fractional vertex, and rows and columns of a submatrix whose determinant is not -1, 0 or 1."""
-
-    x: Floats
-    rows: list[int]
-    columns: list[int]
-
-
 class Polyhedron:
     """A HiGHS object with a changing objective, so that each simplex run starts from the last vertex."""
 
@@ -168,15 +158,11 @@ class Polyhedron:
             return None
         return np.array(self.highs.getSolution().col_value, dtype=np.float64)
 
-    def is_integral(self, x: Floats) -> bool:
-        """Whether a vertex is integral, to the accuracy of HiGHS."""
-        return bool((np.abs(x - np.round(x)) <= NEAR).all())
-
-    def square(self, x: Floats) -> Square | None:
+    def square(self, x: Floats) -> Submatrix | None:
         """The violating submatrix of a fractional vertex; None for an integral one."""
-        if self.is_integral(x):
-            return None
         columns = np.flatnonzero(np.abs(x - np.round(x)) > NEAR)
+        if not columns.size:
+            return None
         held = self.matrix @ x
         tight = np.minimum(np.abs(held - self.row_lower), np.abs(held - self.row_upper)) <= NEAR
         rows = np.flatnonzero(tight)
@@ -186,7 +172,7 @@ class Polyhedron:
         _, triangle, order = qr(part.T, mode="economic", pivoting=True)
         if abs(triangle[columns.size - 1, columns.size - 1]) < NEAR:
             return None
-        return Square(x, rows[order[: columns.size]].tolist(), columns.tolist())
+        return rows[order[: columns.size]].tolist(), columns.tolist()
 
 
 def random_polyhedron(matrix: csr_array, rng: np.random.Generator) -> Polyhedron:
@@ -278,7 +264,7 @@ def _by_vertices(part: csr_array, rng: np.random.Generator, effort: int) -> Viol
             x = polyhedron.vertex(cost)
             square = None if x is None else polyhedron.square(x)
             if square is not None:
-                return Violator(*shrunk(_signs(part), square.rows, square.columns))
+                return Violator(*shrunk(_signs(part), *square))
     return None
 
 
@@ -324,7 +310,7 @@ def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.G
     count = effort * (OBJECTIVES_VERTEX if paying.size <= LARGE else FEWER_OBJECTIVES)
     for turn, cost in enumerate(costs(paying.size, count, rng)):
         x = own.vertex(cost - (turn // 5 % 2) * paying)
-        vertex = None if x is None or own.is_integral(x) else exact_vertex(program, x)
+        vertex = None if x is None or (np.abs(x - np.round(x)) <= NEAR).all() else exact_vertex(program, x)
         if vertex is not None:
             return vertex
     return None
