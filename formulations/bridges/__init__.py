@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 from formulations.bridges import narrowing, widening
@@ -71,6 +71,8 @@ WHY_BY_GROUPS = (
 WHY_CELLS = "only bans and pins are soft: the profit of their cells is reduced by the penalty"
 WHY_SEARCH = "soft (penalized) rows: integer search"
 
+INTEGER_PROGRAM = partial(narrowing.to_linear_program, integer=True)
+
 BRIDGES: tuple[Bridge, ...] = (
     Bridge(RankTwoAssignment, Assignment, widening.rank_two_to_assignment),
     Bridge(Assignment, LinearProgram, widening.assignment_to_linear_program),
@@ -87,10 +89,10 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(ConstrainedRanking, GroupSequence, narrowing.to_group_sequence, "prefix groups", WHY_BY_GROUPS),
     Bridge(GroupSequence, MinCostFlow, narrowing.group_sequence_to_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.to_linear_program, "linear program", narrowing.why_relaxed),
-    Bridge(ConstrainedRanking, LinearProgram, narrowing.to_integer_program, "integer program", narrowing.why_integral),
+    Bridge(ConstrainedRanking, LinearProgram, INTEGER_PROGRAM, "integer program", narrowing.why_integral),
     Bridge(PenalizedRanking, ConstrainedRanking, narrowing.to_constrained, "penalized cells", WHY_CELLS),
     Bridge(PenalizedRanking, LinearProgram, narrowing.to_linear_program, "widened program", narrowing.why_widened),
-    Bridge(PenalizedRanking, LinearProgram, narrowing.to_integer_program, "widened integer program", WHY_SEARCH),
+    Bridge(PenalizedRanking, LinearProgram, INTEGER_PROGRAM, "widened integer program", WHY_SEARCH),
 )
 
 

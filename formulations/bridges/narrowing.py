@@ -28,11 +28,6 @@ def to_group_sequence(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str):
         raise NotApplicable(f"it is not taken as limits on prefixes over disjoint groups: {network}")
-    return sequences_of(problem, network)
-
-
-def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[GroupSequence, Back]:
-    """The group sequence problem of such a set, and the way back."""
     profit, k, n = problem.profit, problem.positions, problem.documents
     if not falls_in_groups(profit, network.rows.group):
         raise NotApplicable("its rows limit prefixes over disjoint groups, but its profits are not of rank one")
@@ -140,18 +135,9 @@ def _mass_of_cells(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
     return mass
 
 
-def to_linear_program(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
-    """The linear program. Its vertices are integral if the matrix is totally unimodular; otherwise the solved one may
-    be."""
-    return _program(problem, integer=False)
-
-
-def to_integer_program(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
-    """The integer program; its dual is that of the relaxation."""
-    return _program(problem, integer=True)
-
-
-def _program(problem: ConstrainedRanking, integer: bool) -> tuple[LinearProgram, Back]:
+def to_linear_program(problem: ConstrainedRanking, integer: bool = False) -> tuple[LinearProgram, Back]:
+    """The linear program, with integral vertices if the matrix is totally unimodular; or the integer program, with the
+    dual of the relaxation."""
     stated, soft = problem.compiled, isinstance(problem, PenalizedRanking)
     needed = candidates(stated, problem.worth)
     program = (widened if soft else SetRows.program)(stated, problem.worth, integer, needed)

@@ -171,12 +171,6 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
     return proof[0, :rows] if deepest == 0 else proof
 
 
-def _scale(stated: SetRows, profit: Floats) -> float:
-    """The largest profit or penalty of a soft row."""
-    soft = np.empty(0) if stated.price is None else stated.price[np.isfinite(stated.price)]
-    return float(max(np.abs(profit).max(), soft.max(initial=0.0)))
-
-
 def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
     """Row duals of the linear program; their bound is that of the relaxation."""
     try:
@@ -227,7 +221,8 @@ def _solve_relaxation(stated: SetRows, profit: Floats, path: Path, cost: float) 
     left = open_cells(np.array(path, dtype=np.float64), k, n)[stated.cell] == 0
     if not np.isin(np.arange(k), stated.cell[left] // n).all():
         return None, np.zeros(stated.cell.size)
-    scale = float(np.abs(profit).max()) or _scale(stated, profit) or 1.0
+    soft = np.empty(0) if stated.price is None else stated.price[np.isfinite(stated.price)]
+    scale = float(np.abs(profit).max()) or float(soft.max(initial=0.0)) or 1.0
     weights = csr_array(stated.matrix[:, left])
     above, below = (np.flatnonzero(np.isfinite(limit[k:])) + k for limit in (stated.upper, stated.lower))
     limits = csr_array(vstack([weights[above], -weights[below]]))

@@ -103,8 +103,8 @@ class ConstraintMethods(Generic[D, L]):
         queries that lack some of the positions.
         """
         return self.add(
-            "at_most", *_count_arguments(count), share=share, documents=documents, positions=positions, by=by,
-            prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
+            "at_most", *(() if count is None else (count,)), share=share, documents=documents, positions=positions,
+            by=by, prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
         )  # fmt: skip
 
     def at_least(
@@ -126,8 +126,8 @@ class ConstraintMethods(Generic[D, L]):
         ranking.
         """
         return self.add(
-            "at_least", *_count_arguments(count), share=share, documents=documents, positions=positions, by=by,
-            prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
+            "at_least", *(() if count is None else (count,)), share=share, documents=documents, positions=positions,
+            by=by, prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
         )  # fmt: skip
 
     def exactly(
@@ -203,7 +203,3 @@ class ConstraintMethods(Generic[D, L]):
     ) -> Self:
         """lower <= matrix π <= upper; the columns of `matrix` (r, k n) are the cells in C order. `RankingSet` only."""
         return self.add("add_rows", matrix, lower, upper, labels=labels, name=name)
-
-
-def _count_arguments(count: Any) -> tuple[Any, ...]:
-    return () if count is None else (count,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import permutations, product
 from typing import Any
 
@@ -62,20 +63,11 @@ FORMS: tuple[type[Problem], ...] = (
 
 Instance = tuple[str, Problem, float | None]
 
-FOUND: dict[type[Problem], list[Instance]] = {}
-"""Cache of the instances of each class, because many solvers are compared with the same optima."""
 
-
-def instances(form: type[Problem]) -> Iterator[Instance]:
+@cache
+def instances(form: type[Problem]) -> tuple[Instance, ...]:
     """Name, problem, and the optimum if it is known without a solver."""
-    if form in FOUND:
-        yield from FOUND[form]
-        return
-    found = []
-    for instance in _instances_of(form):
-        found.append(instance)
-        yield instance
-    FOUND[form] = found
+    return tuple(_instances_of(form))
 
 
 def _instances_of(form: type[Problem]) -> Iterator[Instance]:
