@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.duals import integral_point
 from formulations.constraints.structure import BlockCollapse
 from formulations.errors import FractionalSolutionError, SolverError
 from formulations.problems.assignment import Assignment, order_of_cells
@@ -153,20 +154,17 @@ def _best_assignment(problem: ConstrainedRanking, support: Bools) -> Ints | None
 def _vertex_of_face(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The vertex where the simplex method ends on the face of the cells with mass, or an integral one of equal value if
     it is fractional; None for an empty face."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     stated = problem.admissible.compiled
     cell = stated.cell[support]
     profit = problem.profit.ravel()[cell]
-    rows = LinearConstraint(stated.matrix[:, np.flatnonzero(support)], stated.lower, stated.upper)
-    cost, limits = -profit / max(problem.scale, 1e-300), Bounds(0.0, 1.0)
-    found = milp(cost, constraints=rows, bounds=limits)
+    rows = stated.matrix[:, np.flatnonzero(support)], stated.lower, stated.upper
+    cost, limits = -profit / max(problem.scale, 1e-300), (0.0, 1.0)
+    found = integral_point(cost, rows, limits, np.zeros(cell.size))
     if found.x is None:
         return None
     worth = float(profit @ found.x)
     if np.abs(found.x - np.round(found.x)).max() > INTEGRAL:  # a face may have integral and fractional vertices
-        every = np.ones(cell.size)
-        found = milp(cost, constraints=rows, bounds=limits, integrality=every, options={"mip_rel_gap": 0.0})
+        found = integral_point(cost, rows, limits, np.ones(cell.size))
     if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
         raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
@@ -179,8 +177,6 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
     """The ranking at a point of a widened program over these cells. For a fractional point, the best ranking of its
     cells if it has the same value (a face may have integral and fractional vertices), else `FractionalSolutionError`.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     k, n = problem.positions, problem.documents
     mass = x[: cell.size]
     _check_filled(cell // n, mass, k)
@@ -192,14 +188,9 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
             return order
     used = np.concatenate([mass > INTEGRAL, np.ones(x.size - cell.size, dtype=bool)])
     integral = np.arange(x.size) < cell.size
-    scale = max(problem.scale, 1e-300)
-    found = milp(
-        -program.objective[used] / scale,
-        constraints=LinearConstraint(program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper),
-        bounds=Bounds(program.lower[used], program.upper[used]),
-        integrality=integral[used],
-        options={"mip_rel_gap": 0.0},
-    )
+    rows = program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper
+    limits = program.lower[used], program.upper[used]
+    found = integral_point(-program.objective[used] / max(problem.scale, 1e-300), rows, limits, integral[used])
     chosen = cell[used[: cell.size]]
     if found.x is not None:
         order = order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)

@@ -253,17 +253,20 @@ def _solve_relaxation(stated: SetRows, profit: Floats, path: Path, cost: float) 
 OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
-def integral_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
-    """The result of `scipy.optimize.milp` at a gap of 0, retried without presolve on failure. HiGHS's presolve ends
-    with "Solve error" on some small programs, empty ones among them, that its search decides.
-    """
-    from scipy.optimize import milp
+def integral_point(
+    cost: Floats, rows: tuple[Any, Any, Any], limits: tuple[Any, Any], integer: Any, seconds: float | None = None
+) -> Any:
+    """The result of `scipy.optimize.milp` at a gap of 0, for rows (matrix, lower, upper) and limits of the variables;
+    retried without presolve on failure. HiGHS's presolve ends with "Solve error" on some small programs, empty ones
+    among them, that its search decides."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
 
-    options = {"mip_rel_gap": 0.0, **options}
-    found = milp(objective, options=options, **program)
+    program = {"constraints": LinearConstraint(*rows), "bounds": Bounds(*limits), "integrality": integer}
+    options: dict[str, Any] = {"mip_rel_gap": 0.0, **({} if seconds is None else {"time_limit": seconds})}
+    found = milp(cost, options=options, **program)
     if found.status != FAILED or found.x is not None:
         return found
-    return milp(objective, options={**options, "presolve": False}, **program)
+    return milp(cost, options={**options, "presolve": False}, **program)
 
 
 def within(found: Any, seconds: float) -> str:

@@ -47,6 +47,7 @@ from formulations.io.lp_file import read_lp
 from formulations.io.mps_file import read_mps
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.solvers.solver import LONGEST
 
 READERS = {".mps": read_mps, ".lp": read_lp}
 
@@ -72,9 +73,6 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     squared = QuadraticProgram.from_program(program)
     squared.check_curvature(file.name)
     return squared
-
-
-LONGEST = 1000  # largest length of a solver name with its options
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:

@@ -165,7 +165,6 @@ class Cvxpy(Solver):
         return None
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
-
         if isinstance(problem, CvxpyProblem):
             seconds = self._run(problem.statement, warm=warm_start is not None)
             details = {**_counted(problem.statement), **self._claim(problem.statement, seconds)}

@@ -78,7 +78,8 @@ def suits(solver: Solver, form: type[Problem]) -> bool:
 def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = None, options: Any = None) -> None:
     """Raise UnknownSolverError unless the time is a positive number of seconds, threads an integer >= 1, the log True
     or False, and options a mapping of names. None leaves the choice to the solver."""
-    if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
+    real = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (real and time_limit > 0):
         raise UnknownSolverError(f"time_limit must be a positive number of seconds, or None; got {time_limit!r}.")
     if threads is not None and (to_integer(threads) or 0) < 1:
         raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
@@ -86,10 +87,6 @@ def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = Non
         raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}. Write verbose=True.")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
         raise UnknownSolverError(f"options must be a mapping, {{'name': value}}; got {options!r}.")
-
-
-def _plain(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 LONGEST = 1000  # largest length of a name with its options
