@@ -464,7 +464,7 @@ def solve_batch(
 
 
 def _answers(batch: RankTwoBatch | RelevanceBatch, solver: Any, order: Ints, value: Floats, bound: Floats) -> Any:
-    kind, spec = _solution_class(batch), _name(solver)
+    kind, spec = _solution_class(batch), str(getattr(solver, "spec", type(solver).__name__))
     return kind(batch, order, value, bound, np.zeros(len(batch), dtype=np.int8), (spec,), spec)
 
 
@@ -472,13 +472,9 @@ def _solution_class(batch: RankTwoBatch | RelevanceBatch) -> type[Any]:
     return RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
 
 
-def _name(solver: Any) -> str:
-    return str(getattr(solver, "spec", type(solver).__name__))
-
-
 def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     """The orders of a batch solver, each checked to be an order of its query's documents."""
-    spec, kind = _name(solver), _solution_class(batch)
+    spec, kind = str(getattr(solver, "spec", type(solver).__name__)), _solution_class(batch)
     try:
         answer = solver.solve_batch(batch)
     except FormulationError:
