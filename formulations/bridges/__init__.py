@@ -1,14 +1,5 @@
 """Bridges: restatements of one problem class as another, with the way back, as a table.
 
-    RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
-                        Assignment ---------------→ LinearProgram
-    ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
-                         GroupSequence (limits on prefixes, rank one), LinearProgram (relaxed, then integer)
-    GroupSequence → MinCostFlow
-    PenalizedRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then integer)
-    GroupedSimplexQP → QuadraticProgram
-    RelevanceRanking → LatticePath → MinCostFlow
-
 Each bridge returns the other problem and a function that maps its primal and dual back. Value and bound are recomputed
 in the original problem, so no bridge has to be trusted.
 """

@@ -45,12 +45,9 @@ def _check_filled(positions: Ints, mass: Floats, k: int) -> None:
 
 
 def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass: Floats) -> Ints:
-    """The document at each position of the best assignment within the cells of positive mass.
-
-    positions, documents, mass: one entry per allowed cell. An integral point is returned unchanged. Mass below a
-    threshold counts as zero; the threshold falls until the support contains an assignment. Raises `SolverError` for a
-    point farther from the polytope than rounding errors.
-    """
+    """The document at each position of the best assignment within the cells of positive mass (one entry per allowed
+    cell). Mass below a threshold counts as zero; the threshold falls until the support contains an assignment. Raises
+    `SolverError` for a point farther from the polytope than rounding errors."""
     from scipy.optimize import linear_sum_assignment
 
     k, n = problem.positions, problem.documents
@@ -71,12 +68,9 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
 
 
 def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
-    """A cheapest integral flow that keeps the arcs at a limit where `flow` has them.
-
-    A flow within 1e-6 of integrality is rounded. Else a dual simplex method ends at an integral vertex; arcs count as
-    at a limit within a threshold that falls until such a flow exists. If none exists, the flow is returned unchanged
-    for verification.
-    """
+    """A cheapest integral flow that keeps the arcs at a limit where `flow` has them. A flow within 1e-6 of integrality
+    is rounded. Else a dual simplex method ends at an integral vertex; arcs count as at a limit within a threshold that
+    falls until such a flow exists. If none exists, the flow is returned unchanged for verification."""
     from scipy.optimize import linprog
 
     rounded = np.round(flow)
@@ -97,12 +91,10 @@ LOST = 1e-7  # tolerated loss of value against the point, per position and relat
 
 
 def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
-    """The best ranking among the cells of positive mass of a point of the linear program (one entry per allowed cell).
-
-    If the set collapses, an assignment on these cells; else crossover by the simplex method on the face. The threshold
-    for zero mass falls until the face contains a ranking as good as the point. Raises `FractionalSolutionError` if the
-    best vertex is fractional, and `SolverError` for a point farther from the polytope than rounding errors.
-    """
+    """The best ranking among the cells of positive mass of a point of the linear program (one entry per allowed cell):
+    an assignment if the set collapses, else a vertex of the face. The threshold for zero mass falls until the face
+    contains a ranking as good as the point. Raises `FractionalSolutionError` if the best vertex is fractional, and
+    `SolverError` for a point farther from the polytope than rounding errors."""
     stated = problem.admissible.compiled
     k, n = stated.shape
     row = stated.cell // n

@@ -189,10 +189,7 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
 
 
 def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats | None = None) -> Ints | None:
-    """A 0/1 vector that satisfies the members and maximizes `objective`; None if there is none.
-
-    usable: (k n,) the cells that suffice (see `few`).
-    """
+    """A 0/1 vector that satisfies the members and maximizes `objective`; None if there is none. usable: see `few`."""
     # With all positions no more than k documents of a kind are used.
     free = np.flatnonzero(usable) if any(member.name == POSITION for member in members) else np.arange(usable.size)
     cost = np.zeros(free.size) if objective is None else -objective[free]

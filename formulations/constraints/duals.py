@@ -210,11 +210,8 @@ def covers(paths: Floats, k: int, n: int) -> bool:
 
 
 def _solve_relaxation(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
-    """Row duals and the point of the linear program in a case; no duals if a position has no cell left.
-
-    Rows may be violated at a cost above any profit, soft rows at their penalty. So a point and duals exist even if no
-    ranking is left.
-    """
+    """Row duals and the point of the linear program in a case; no duals if a position has no cell left. Rows may be
+    violated at a cost above any profit, soft rows at their penalty: a point exists even if no ranking is left."""
     from scipy.optimize import linprog
 
     k, n = stated.shape

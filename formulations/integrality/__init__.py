@@ -5,7 +5,7 @@ Proofs:
     interval        an order of the rows with consecutive entries in each column (recognition.py)
     laminar         two laminar families of rows (recognition.py)
     network         a directed tree, each column a path in it (network.py)
-    enumeration     signs for every set of rows (ghouila_houri.py)
+    enumeration     signs for every set of rows (recognition.py)
     in parts        removals, and a proof for each remaining block, or each part of a 2-sum or 3-sum (decomposition.py)
     prefix groups   of a program with its objective: disjoint groups limited on prefixes, and an order of each
                     group's documents that the profits follow (prefix_limits.py)

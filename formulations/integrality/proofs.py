@@ -33,9 +33,14 @@ from formulations.integrality.evidence import (
     ThreeSum,
     TwoSum,
 )
-from formulations.integrality.ghouila_houri import MOST_ROWS, enumerate_signings
 from formulations.integrality.network import tree_of
-from formulations.integrality.recognition import consecutive_order, laminar_families, row_classes
+from formulations.integrality.recognition import (
+    MOST_ROWS,
+    consecutive_order,
+    enumerate_signings,
+    laminar_families,
+    row_classes,
+)
 from formulations.integrality.statement import stated
 
 LARGE = 150

@@ -30,9 +30,8 @@ from formulations.integrality.checker import LARGEST_ENUMERATED
 from formulations.integrality.decomposition import MOST_ENTRIES, Remainder, components
 from formulations.integrality.determinant import entries_of, rank
 from formulations.integrality.evidence import Proof, Signings, Signs, Undecided, Vertex, Violator
-from formulations.integrality.ghouila_houri import MOST_ROWS, enumerate_signings
 from formulations.integrality.proofs import prove
-from formulations.integrality.recognition import odd_cycle
+from formulations.integrality.recognition import MOST_ROWS, enumerate_signings, odd_cycle
 from formulations.integrality.statement import Statement
 from formulations.problems.program import Program
 
@@ -317,11 +316,8 @@ def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.G
 
 
 def exact_vertex(program: Program, x: Floats) -> Vertex | None:
-    """The vertex at x, exactly, with an objective that is maximal only there; None if x is not a fractional vertex.
-
-    The objective is the sum of the outward normals of all limits tight at x. No feasible point exceeds it, and one that
-    attains it is tight wherever x is, hence equals x.
-    """
+    """The vertex at x, exactly, with an objective that is maximal only there: the sum of the outward normals of all
+    limits tight at x. None if x is not a fractional vertex."""
     unit = next(
         (d for d in range(2, LARGEST_DENOMINATOR) if np.abs(x * d - np.round(x * d)).max() < NEAR_VERTEX * d), None
     )

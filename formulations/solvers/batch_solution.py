@@ -146,10 +146,8 @@ a few times the cost of the argmax."""
 class RelevanceSolution(QuerySolutions[RelevanceBatch]):
     """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
 
-    `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
-    gain(y), with the measure as gain, and `bound` an upper bound, one number per query; `algorithm` the method; `known`
-    the values of the orders, if known. The bound of the exact argmax is its value plus the rounding errors of the
-    search; the bound of any other solver comes from the potentials of its lattice.
+    As `BatchSolution`, but `value` is max over orders of r(y)ᵀs - gain(y), with the measure as gain; `known` holds the
+    values of the orders, if known. The bound of other solvers comes from the potentials of the lattice.
     """
 
     known: OrderValues | None = None

@@ -306,10 +306,8 @@ def usual_unit(costs: Floats) -> float:
 def _stated(
     problem: LinearProgram | QuadraticProgram | GroupedSimplexQP, unit_of: Callable[[Floats], float] = usual_unit
 ) -> tuple[Any, Any, Prices]:
-    """The cvxpy problem, the expression of the point, and a function that reads the row duals after the solve.
-
-    Always a minimum with an objective scaled to order one, so that signs and tolerances have one meaning.
-    """
+    """The cvxpy problem (a minimum with an objective of order one, so that signs and tolerances have one meaning), the
+    expression of the point, and a function that reads the row duals after the solve."""
     import cvxpy
 
     if isinstance(problem, GroupedSimplexQP):

@@ -1,9 +1,4 @@
-"""Models of other modeling tools as problems, and problems as models of these.
-
-    as_problem(model)                       accepts
-    linear, integer and quadratic models    cvxpy, linopy, PuLP, OR-Tools (MathOpt, model_builder, pywraplp), highspy
-    files                                   .mps, .lp, and what gurobipy writes
-    arguments of scipy.optimize.linprog     as keywords or as a dict
+"""Models of other modeling tools as problems (`as_problem`), and problems as models of these.
 
 The arrays of a model are copied as they are: no number is rescaled. cvxpy models are read after cvxpy's own
 canonicalization (`cvxpy_models`). A constant of the objective is the cost of a variable "objective constant" fixed at

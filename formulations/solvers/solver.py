@@ -94,10 +94,7 @@ LONGEST = 1000  # largest length of a name with its options
 
 def stated(spec: str) -> tuple[str, dict[str, Any]]:
     """The name and the options of "name(option=value, ...)"; values are numbers, quoted strings, True, False, None, or
-    {...} of these.
-
-    Raises UnknownSolverError for any other syntax. Nothing is evaluated.
-    """
+    {...} of these. Raises UnknownSolverError for any other syntax. Nothing is evaluated."""
     name, bracket, rest = spec.partition("(")
     if not bracket:
         return spec, {}
@@ -118,10 +115,8 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def optioned(solver: Solver, **options: Any) -> Solver:
-    """The solver with these options; names that are not its fields go to `options` if it has these.
-
-    Raises UnknownSolverError for options that it does not have.
-    """
+    """The solver with these options; names that are not its fields go to `options` if it has these, else
+    UnknownSolverError."""
     known: list[str] = [entry.name for entry in fields(solver) if entry.init] if is_dataclass(solver) else []
     unknown = sorted(options.keys() - set(known))
     if unknown and "options" in known:

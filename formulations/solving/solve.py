@@ -41,9 +41,8 @@ from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.function_solver import function_solver
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult, check_limits
-from formulations.solving.refinement import tighten_bound
+from formulations.solving.refinement import tighten_bound, verified_verdict
 from formulations.solving.split_costs import solve_in_steps
-from formulations.solving.verdicts import verified_verdict
 from formulations.time_limit import is_used_up, limited_time, restored_interruptions, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
