@@ -96,7 +96,6 @@ class Cvxpy(Solver):
 
     def __post_init__(self) -> None:
         check_type("backend", self.backend, str, error=UnknownSolverError)
-        check_type("options", self.options, Mapping, error=UnknownSolverError)
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
         if self.backend and self.backend not in CVXPY and self.backend not in _known_to_cvxpy():
             raise UnknownSolverError(missing("cvxpy", CVXPY, self.backend))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 
 from formulations.argmax.assignment import assign_queries, candidates_of
+from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
 from formulations.arrays import Floats, Ints
 from formulations.compiled import Deferral, is_small
 from formulations.problems.group_sequence import GroupSequence
@@ -67,9 +68,8 @@ class ExactArgmax(Solver):
 
     def for_batch(self, offsets: Ints) -> ExactArgmax:
         """The same for a batch of these queries and for any part of it, by the data alone."""
-        if self.compiled is not None:
-            return self
-        return replace(self, compiled=self.max_states is not None or not is_small(offsets))
+        large = self.max_states is not None or not is_small(offsets)
+        return self if self.compiled is not None else replace(self, compiled=large)
 
     def for_data(self, batch: RankTwoBatch | RelevanceBatch) -> ExactArgmax:
         """The same for this batch, by its data alone."""
@@ -77,11 +77,8 @@ class ExactArgmax(Solver):
 
     def _is_large(self, batch: RankTwoBatch | RelevanceBatch) -> bool:
         """Whether compiled code is used in any case."""
-        if isinstance(batch, RankTwoBatch):
-            return self.max_states is not None or not is_small(batch.offsets)
-        from formulations.argmax.relevance_layout import layout_of
-
-        return self.max_states is not None or not layout_of(batch).is_small(batch)
+        small = is_small(batch.offsets) if isinstance(batch, RankTwoBatch) else layout_of(batch).is_small(batch)
+        return self.max_states is not None or not small
 
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
@@ -115,8 +112,6 @@ class ExactArgmax(Solver):
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
 
     def _solve_patterns(self, batch: RelevanceBatch) -> RelevanceSolution:
-        from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
-
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:

@@ -287,16 +287,17 @@ def _two_routes() -> MinCostFlow:
 
 def _rows_of_all_kinds() -> LinearProgram:
     """min x + 2y - z with an equation, a two-sided row, a free and a bounded variable: (1, -2, 0) is best."""
-    return _program(
+    program = _program(
         [1.0, 2.0, -1.0], [[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.0]],
-        [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0], is_maximization=False,
+        [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0],
     )  # fmt: skip
+    return replace(program, is_maximization=False)
 
 
 def _mixed_integer_program() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
-    real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
-    return replace(real, integer=np.array([False, True]))
+    real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0])
+    return replace(real, is_maximization=False, integer=np.array([False, True]))
 
 
 def _corner() -> QuadraticProgram:
@@ -325,19 +326,9 @@ def _masters() -> Iterator[tuple[str, Problem, float | None]]:
     yield "an empty group", margin_dual(slopes, heights, lam=0.1, groups=groups, group_mass=[0.4, 0.3, 0.2, 0.1]), None
 
 
-def _program(
-    objective: list[float],
-    rows: list[list[float]],
-    row_lower: list[float],
-    row_upper: list[float],
-    lower: list[float],
-    upper: list[float],
-    is_maximization: bool = True,
-) -> LinearProgram:
-    return LinearProgram(
-        np.array(objective), csr_array(np.array(rows)), np.array(row_lower), np.array(row_upper),
-        np.array(lower), np.array(upper), is_maximization=is_maximization,
-    )  # fmt: skip
+def _program(objective: list[float], rows: list[list[float]], *limits: list[float]) -> LinearProgram:
+    arrays: list[Any] = [np.array(part) for part in (objective, rows, *limits)]
+    return LinearProgram(*arrays)
 
 
 def _network(
