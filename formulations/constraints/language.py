@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from formulations.constraints.constraint import Constraint, Count, Prefixes, Rou
 from formulations.constraints.kinds import KINDS, Shape
 from formulations.errors import InvalidProblemError
 from formulations.typing import Integer, NonTextSequence, Sparse, SupportsArray
-
-if TYPE_CHECKING:
-    from typing import Self
 
 FIELDS = ("documents", "positions", "by", "name")
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.relevance_batch import argmax_of_patterns, judge
 from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, layout_of
 from formulations.arrays import Bools, Floats, Ints, as_integer, generator
 from formulations.certificates.certify import certify
@@ -158,8 +159,6 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
             return self.known
         if is_small(self.problems.offsets):
             return self.problems.judged(self.order)
-        from formulations.argmax.relevance_batch import judge
-
         return judge(self.problems, np.ascontiguousarray(self.order, dtype=np.int64))
 
     @property
@@ -202,8 +201,6 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
                 problem = batch[query]
                 bound[query] = problem.bound(problem.lattice().potentials)
             return bound
-        from formulations.argmax.relevance_batch import argmax_of_patterns
-
         algorithm = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
         _, values = argmax_of_patterns(batch, layout, np.where(taken, algorithm, SORT).astype(np.int8))
         left = 2.0 * batch.left

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from formulations.solvers.back_ends import CVXPY, BackEnd, crashes, missing, pre
 from formulations.solvers.highs import cost_unit, presolve
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.time_limit import LEAST, is_used_up
-
-if TYPE_CHECKING:
-    import cvxpy
 
 TIME_LIMIT = {
     **dict.fromkeys(("CLARABEL", "DAQP", "HIGHS", "OSQP"), "time_limit"),
@@ -351,7 +348,7 @@ def _stated(
     return cvxpy.Problem(cvxpy.Minimize(objective), [side[1] for side in sides] + limits), x, prices
 
 
-def stated(program: GroupedSimplexQP) -> tuple[cvxpy.Problem, Any]:
+def stated(program: GroupedSimplexQP) -> tuple[Any, Any]:
     """The program as `GroupedSimplexQP` defines it, in cvxpy, and its variable α.
 
     The step is a variable of its own, so that cvxpy never sees the Gram matrix. cvxpy's solvers want numbers of order

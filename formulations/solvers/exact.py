@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from formulations.argmax.assignment import assign_queries, candidates_of
+from formulations.argmax.layout import WAYS, Layout, fill_cones
+from formulations.argmax.relevance_batch import argmax_of_patterns, kernels_for
 from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
+from formulations.argmax.relevance_numpy import search_small
 from formulations.arrays import Floats, Ints
 from formulations.compiled import Deferral, is_small
 from formulations.problems.group_sequence import GroupSequence
@@ -18,9 +21,6 @@ from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.solver import Solver, SolverResult
-
-if TYPE_CHECKING:
-    from formulations.argmax.layout import Layout
 
 DEFERRAL = Deferral(9.0)  # seconds that compiling the argmax takes, about
 
@@ -89,7 +89,6 @@ class ExactArgmax(Solver):
         if isinstance(batch, RelevanceBatch):
             return self._solve_patterns(batch)
         from formulations.argmax.batch import argmax_of, merge_range
-        from formulations.argmax.layout import WAYS, Layout, fill_cones
 
         compiled, deferral = self.compiled, DEFERRAL if self.compiled is None else None
         if compiled is None:
@@ -115,18 +114,12 @@ class ExactArgmax(Solver):
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:
-            from formulations.argmax.relevance_batch import kernels_for
-
             compiled = self._is_large(batch) or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
         if not compiled:
-            from formulations.argmax.relevance_numpy import search_small
-
             with DEFERRAL.counted():
                 order, ways = search_small(batch, layout)
                 values = batch.judged(order)
         else:
-            from formulations.argmax.relevance_batch import argmax_of_patterns
-
             ways = layout.algorithm
             order, values = argmax_of_patterns(batch, layout, ways)
         bound = values.value + layout.hidden(batch, ways)
