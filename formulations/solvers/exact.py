@@ -8,6 +8,7 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from formulations.argmax.assignment import assign_queries, candidates_of
+from formulations.argmax.group_limits import prefix_argmax
 from formulations.argmax.layout import WAYS, Layout, fill_cones
 from formulations.argmax.relevance_batch import argmax_of_patterns, kernels_for
 from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
@@ -49,8 +50,6 @@ class ExactArgmax(Solver):
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
         if isinstance(problem, GroupSequence):
-            from formulations.argmax.group_limits import prefix_argmax
-
             group, price = prefix_argmax(problem)
             return SolverResult(group, price.ravel(), message="shortest paths")
         if isinstance(problem, LatticePath):
