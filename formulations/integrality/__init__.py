@@ -9,5 +9,5 @@ Proofs:
     in parts        removals, and a proof for each remaining block, or each part of a 2-sum or 3-sum (decomposition.py)
     prefix groups   of a program with its objective: disjoint groups limited on prefixes, and an order of each
                     group's documents that the profits follow (prefix_limits.py)
-Refutation: a square submatrix with a determinant other than -1, 0, 1, minimized (violators.py).
+Refutation: a square submatrix with a determinant other than -1, 0, 1, minimized (verify.py).
 """

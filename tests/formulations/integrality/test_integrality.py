@@ -30,7 +30,7 @@ from formulations.integrality.evidence import Parts
 from formulations.integrality.network import tree_of
 from formulations.integrality.proofs import proof_of
 from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
-from formulations.integrality.violators import Polyhedron, random_polyhedron
+from formulations.integrality.verify import Polyhedron, random_polyhedron
 from formulations.solving.integrality import integrality_gap
 
 
