@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 from formulations.bridges import narrowing, widening
-from formulations.bridges.crossover import Back, NotApplicable
+from formulations.bridges.widening import Back, NotApplicable
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import UnsupportedProblemError
 from formulations.problems.assignment import Assignment

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, check_positive, check_type, numbers
 from formulations.bridges import Chain, crossings
-from formulations.bridges.crossover import Back
+from formulations.bridges.widening import Back
 from formulations.errors import (
     FormulationError,
     FractionalSolutionError,
