@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.relevance_batch import argmax_of_patterns, judge
 from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, layout_of
 from formulations.arrays import Bools, Floats, Ints, as_integer, generator
 from formulations.certificates.certify import certify
@@ -153,10 +154,8 @@ a few times the cost of the argmax."""
 class RelevanceSolution(QuerySolutions[RelevanceBatch]):
     """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
 
-    `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
-    gain(y), with the measure as gain, and `bound` an upper bound, one number per query; `algorithm` the method; `known`
-    the values of the orders, if known. The bound of the exact argmax is its value plus the rounding errors of the
-    search; the bound of any other solver comes from the potentials of its lattice.
+    As `BatchSolution`, but `value` is max over orders of r(y)ᵀs - gain(y), with the measure as gain; `known` holds the
+    values of the orders, if known. The bound of other solvers comes from the potentials of the lattice.
     """
 
     known: OrderValues | None = None
@@ -167,8 +166,6 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
             return self.known
         if is_small(self.problems.offsets):
             return self.problems.judged(self.order)
-        from formulations.argmax.relevance_batch import judge
-
         return judge(self.problems, np.ascontiguousarray(self.order, dtype=np.int64))
 
     @property
@@ -211,8 +208,6 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
                 problem = batch[query]
                 bound[query] = problem.bound(problem.lattice().potentials)
             return bound
-        from formulations.argmax.relevance_batch import argmax_of_patterns
-
         algorithm = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
         _, values = argmax_of_patterns(batch, layout, np.where(taken, algorithm, SORT).astype(np.int8))
         left = 2.0 * batch.left

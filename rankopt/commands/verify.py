@@ -21,7 +21,7 @@ from rankopt.commands.input_output import as_given, as_json, write_report
 from rankopt.commands.options import FILE, Command, json_option, report_option
 
 if TYPE_CHECKING:
-    from formulations.integrality import Proof, Undecided, Witness
+    from formulations.integrality.evidence import Proof, Undecided, Witness
     from formulations.solving.sensitivity import SensitivityCurve, Side
 
 FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
@@ -122,7 +122,9 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     from formulations.constraints.ranking_set import RankingSet
     from formulations.display import first_lines, plural
     from formulations.errors import InfeasibleError
-    from formulations.integrality import Proof, check_evidence, verify_integrality
+    from formulations.integrality.checker import check_evidence
+    from formulations.integrality.evidence import Proof
+    from formulations.integrality.verify import verify_integrality
     from formulations.io.toml_file import read_program, read_ranking_set, read_solver
     from formulations.problems.linear_program import LinearProgram
     from formulations.solving.integrality import integrality_gap
@@ -244,7 +246,7 @@ def _columns(swept: SensitivityCurve) -> dict[str, Any]:
 def _suggested_changes(admissible: Any, found: Any) -> list[str]:
     """Changes that make a refuted set integral, each tried and proved."""
     from formulations.constraints.ranking_set import RankingSet
-    from formulations.integrality import Witness
+    from formulations.integrality.evidence import Witness
     from formulations.solving.integrality import suggest_changes
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
@@ -259,7 +261,7 @@ def _suggested_changes(admissible: Any, found: Any) -> list[str]:
 
 
 def _details(found: Proof | Witness | Undecided) -> dict[str, Any]:
-    from formulations.integrality import Proof, Witness
+    from formulations.integrality.evidence import Proof, Witness
 
     if isinstance(found, Proof):
         return {"kind": found.kind, "transposed": found.transposed}
