@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +13,7 @@ from formulations.arrays import Floats
 from formulations.problems.problem import EPSILON, Problem
 from formulations.registry import load
 
-
-class CvxpyStatement(Protocol):
-    """The interface of `cvxpy.Problem`, without an import of cvxpy."""
-
-    @property
-    def objective(self) -> Any: ...
-
-    @property
-    def constraints(self) -> Any: ...
-
-    def variables(self) -> Any: ...
-
-
-AnyProblem: TypeAlias = Problem | CvxpyStatement | Any  # what can be solved: a problem, or a model of another tool
+AnyProblem: TypeAlias = Problem | Any  # what can be solved: a problem, or a model of another tool
 
 TOOLS = ("cvxpy", "linopy", "pulp", "ortools", "highspy", "gurobipy")
 """Packages whose models `as_problem` reads."""
