@@ -20,9 +20,9 @@ from formulations.active_set.working_set import (
 from formulations.arrays import Bools, Floats, Ints, Out, frozen
 from formulations.compiled import compiled, inlined
 from formulations.errors import SolverError
+from formulations.problems.problem import EPSILON
 from formulations.sorting import sort_few
 
-EPSILON = 2.0**-52
 FLAT = 1e-11
 
 CREEP = 1e-5
