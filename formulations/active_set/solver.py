@@ -161,8 +161,7 @@ def started(program: MarginDual, working: WorkingSet) -> float:
 
 @compiled()
 def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: int) -> tuple[float, float]:
-    """Open planes above their base until there is none; leaves the best weights found, returns their gap and the
-    steps."""
+    """Open planes above their base until there is none; leaves the best weights, returns their gap and the steps."""
     planes, groups = program.values.size, program.capacity.size
     weights = working.weights
     barred = np.zeros(planes + groups, np.bool_)

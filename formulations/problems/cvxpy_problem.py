@@ -100,8 +100,7 @@ def as_form(problem: Any) -> Problem:
 
 
 def is_model(value: Any) -> bool:
-    """Whether an object is from a package whose models `as_problem` reads, the path of a program or arguments of
-    linprog."""
+    """Whether it is a model that `as_problem` reads, the path of a program, or arguments of linprog."""
     if isinstance(value, str | PathLike):
         return str(value).endswith((".mps", ".lp", ".mps.gz", ".lp.gz"))
     return (isinstance(value, dict) and "c" in value) or any(
