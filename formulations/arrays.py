@@ -128,8 +128,7 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 
 
 def integers(name: str, values: ArrayLike) -> Ints:
-    """`values` as a read-only int64 vector, floats that are integers included; raises `InvalidProblemError` if they are
-    not integers."""
+    """`values`, floats without fraction included, as a read-only int64 vector, or `InvalidProblemError`."""
     check_no_mask(name, values)
     try:
         array: NDArray[Any] = np.asarray(values)

@@ -315,8 +315,7 @@ class Kernel(Generic[Arguments, Returned]):
 
     @cached_property
     def in_python(self) -> Callable[Arguments, Returned]:
-        """The function in pure Python, with the kernels that it calls: for small problems. Vectorized
-        equivalents are used where they exist."""
+        """The function, with the kernels that it calls, in pure Python or NumPy (`numpy`): for small problems."""
         if self._numpy is not None:
             return self._numpy
         known, code = self.function.__globals__, self.function.__code__

@@ -80,8 +80,7 @@ def _merge_runs(
 
 @compiled(internal=True)
 def sort_pairs(height: Out[Floats], document: Out[Shorts], other: Out[Floats], spare: Out[Shorts]) -> None:
-    """Sort heights and their documents in place by falling height, stably. other, spare: buffers of the same
-    size."""
+    """Sort heights and their documents in place by falling height, stably. other, spare: buffers."""
     count = height.size
     _sort_blocks(height, document, other, spare, count)
     width, there = BLOCK, False

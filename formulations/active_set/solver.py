@@ -5,8 +5,6 @@ Block-coordinate ascent: each group in turn moves weight from its lowest plane t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from formulations.active_set.working_set import (
@@ -20,9 +18,10 @@ from formulations.active_set.working_set import (
 from formulations.arrays import Bools, Floats, Ints, Out, frozen
 from formulations.compiled import compiled, inlined
 from formulations.errors import SolverError
+from formulations.problems.problem import EPSILON
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.sorting import sort_few
 
-EPSILON = 2.0**-52
 FLAT = 1e-11
 
 CREEP = 1e-5
@@ -161,8 +160,7 @@ def started(program: MarginDual, working: WorkingSet) -> float:
 
 @compiled()
 def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: int) -> tuple[float, float]:
-    """Open planes above their base until there is none; leaves the best weights found, returns their gap and the
-    steps."""
+    """Open planes above their base until there is none; leaves the best weights, returns their gap and the steps."""
     planes, groups = program.values.size, program.capacity.size
     weights = working.weights
     barred = np.zeros(planes + groups, np.bool_)
@@ -291,28 +289,14 @@ above rounding."""
 SWEEPS = 200  # maximum number of initial sweeps over the groups
 
 
-class AscentResult(NamedTuple):
-    """The weights α of the planes, the step -slopesᵀα / lam, the number of steps, and the remaining gap."""
-
-    weights: Floats
-    step: Floats
-    steps: int
-    gap: float
-
-
 def climbed(
-    slopes: Floats,
-    values: Floats,
-    group: Ints,
-    capacity: Floats,
-    lam: float,
-    start: Floats | None,
-    tolerance: float,
-    limit: int,
-    compiled: bool = True,
-) -> AscentResult:
-    """The best weights from the feasible `start` (one per plane) if passed; without it or progress, from zero. limit:
-    the maximum number of steps, 0 for 200 and 50 per plane. compiled: else in pure Python."""
+    problem: GroupedSimplexQP, start: Floats | None, tolerance: float, limit: int, compiled: bool
+) -> tuple[Floats, Floats, int, float]:
+    """The best weights α of the planes from the feasible `start` if passed, without it or progress from zero; the step
+    -slopesᵀα / lam, the number of steps, and the remaining gap. limit: the maximum number of steps, 0 for 200 and 50
+    per plane. compiled: else in pure Python."""
+    slopes, values, group, capacity = problem.slopes, problem.values, problem.group, problem.capacity
+    lam = float(problem.lam)
     planes, groups = values.size, capacity.size
     steps = limit or 200 + 50 * planes
     order = np.arange(planes) if groups == 1 else np.argsort(group, kind="stable")
@@ -324,7 +308,7 @@ def climbed(
     if start is not None:
         working, gap, taken = _climb(program, start, tolerance, steps, compiled)
     lost = max(LOST, 2.0 * tolerance)
-    if working is None or (taken < steps and gap > lost * abs(_value(program, working.weights[:planes]))):
+    if working is None or (taken < steps and gap > lost * abs(problem.value(working.weights[:planes]))):
         cold, left, more = _climb(program, np.zeros(planes), tolerance, steps - taken, compiled)
         taken += more
         if working is None or left < gap:
@@ -334,13 +318,7 @@ def climbed(
         raise SolverError(
             "the active-set solver lost numerical accuracy: the planes differ too much in scale. Rescale them."
         )
-    return AscentResult(weights, -working.v / lam, taken, gap)
-
-
-def _value(program: MarginDual, alpha: Floats) -> float:
-    """Σ values α - ‖slopesᵀα‖² / (2 lam)."""
-    step = program.slopes.T @ alpha
-    return float(program.values @ alpha - step @ step / (2.0 * program.lam))
+    return weights, -working.v / lam, taken, gap
 
 
 def _climb(

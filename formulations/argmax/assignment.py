@@ -14,6 +14,7 @@ import numpy as np
 from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT, Answers
 from formulations.arrays import Floats, Ints, Out
 from formulations.compiled import compiled, inlined
+from formulations.problems.problem import EPSILON
 
 
 @inlined
@@ -70,8 +71,6 @@ def order_prices(s: Floats, b: Floats, a: Floats, c: Floats, stop: int, price: F
 
 
 FREE = -1
-
-EPSILON = 2.0**-52
 
 
 @inlined

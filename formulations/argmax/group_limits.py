@@ -44,8 +44,7 @@ def _settle(
     flow: Ints, at_position: Out[Floats], at_document: Out[Floats], at_group: Out[Floats], to_position: Out[Ints],
     to_document: Out[Ints], to_group: Out[Ints],
 ) -> int:  # fmt: skip
-    """Relax the path lengths at_... along residual arcs until none gains more than `noise`; LOST if they do not
-    settle."""
+    """Relax the lengths at_... along residual arcs until none gains more than `noise`; LOST if that does not end."""
     k, n = profit.shape
     groups = parent.size
     fresh = np.ones(k, np.bool_)

@@ -16,13 +16,12 @@ import numpy as np
 
 from formulations.arrays import Bools, Bytes, Floats, Ints, Out, Shorts, frozen
 from formulations.compiled import compiled, inlined
+from formulations.problems.problem import EPSILON
 from formulations.sorting import falling_rows
 
 WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "local search", "few candidates", "assignment")
 ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, LOCAL, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
 """The last three mark unsolved queries: open, first positions to be searched, new."""
-
-EPSILON = 2.0**-52
 
 
 @inlined

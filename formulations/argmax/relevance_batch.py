@@ -22,6 +22,7 @@ from formulations.argmax.relevance_layout import (
     RelevanceLayout,
     layout_of,
 )
+from formulations.argmax.relevance_many_grades import MOST_COUNTS, counts_range
 from formulations.argmax.relevance_numpy import search_lattices
 from formulations.argmax.relevance_two_grades import (
     each_range,
@@ -46,15 +47,35 @@ MOST_CELLS = 1 << 30  # most cells of a grid that is searched, a byte each
 
 def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> tuple[Ints, OrderValues]:
     """(N,) the document, counted within its query, at each position, and the values; each query by its method of
-    `ways` (m,)."""
-    work = _Work(batch, layout, ways)
-    if batch.earnings.kind == TABLE:
-        share_ranges(batch.offsets, RANGE_ROWS, work.sort_and_search)
-        search_lattices(batch, np.flatnonzero(work.open), work.order)
-        return work.order, batch.judged(work.order)
-    work.check()
-    share_ranges(batch.offsets, RANGE_ROWS, work.all)
-    return work.order, OrderValues(work.slope, work.earned, work.value, batch.left)
+    `ways` (m,). Raises `UnsupportedProblemError` for a lattice with too many states."""
+    rows, queries, has_table = batch.scores.size, len(batch), batch.earnings.kind == TABLE
+    height, document, above = np.empty(rows), np.empty(rows, np.int32), np.zeros(rows, np.int64)
+    order, slope, earned, value = np.empty(rows, np.int64), np.empty(rows), np.empty(queries), np.empty(queries)
+    graded = ((ways == LATTICE) | (ways == TAIL)).astype(np.int8)
+    merged, stop = 1 - graded, np.where(ways == TAIL, layout.stop, batch.sizes)
+    known, used = _searches(batch), np.unique(ways).tolist()
+    searches = [(known[way], (ways == way).astype(np.int8)) for way in used if way in known]
+    if GRID in used:
+        cells = (layout.irrelevant + 1.0) * (batch.sizes - layout.irrelevant + 1.0)
+        _affordable(batch, cells, ways == GRID, MOST_CELLS)
+    if graded.any() and not has_table:
+        _affordable(batch, layout.states(stop), graded > 0, MOST_COUNTS)
+
+    def solve(begin: int, end: int) -> None:
+        """All steps for one range of queries, for cache locality."""
+        sort_range(batch.scores, layout, begin, end, height, document)
+        for search, taken in searches:
+            search(height, layout, taken, begin, end, above)
+        merge_range(height, document, layout, merged, above, begin, end, order, slope, earned, value)
+        if graded[begin:end].any() and not has_table:
+            counts_range(height, document, layout, stop, graded, begin, end, order)
+            _judge(batch, graded, order, begin, end, slope, earned, value)
+
+    share_ranges(batch.offsets, RANGE_ROWS, solve)
+    if has_table:
+        search_lattices(batch, np.flatnonzero(graded), order)
+        return order, batch.judged(order)
+    return order, OrderValues(slope, earned, value, batch.left)
 
 
 def _searches(batch: RelevanceBatch) -> dict[int, Kernel[Any, None]]:
@@ -69,8 +90,6 @@ def kernels_for(batch: RelevanceBatch, ways: Bytes) -> list[Kernel[Any, None]]:
     found: list[Kernel[Any, None]] = [sort_range, merge_range]
     found += [searches[way] for way in np.unique(ways).tolist() if way in searches]
     if batch.earnings.kind != TABLE and ((ways == LATTICE) | (ways == TAIL)).any():
-        from formulations.argmax.relevance_many_grades import counts_range
-
         found += [counts_range, judge_range]
     return found
 
@@ -79,69 +98,21 @@ def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:
     """As `RelevanceBatch.judged`, compiled and in one pass, except for tables."""
     if batch.earnings.kind == TABLE:
         return batch.judged(order)
-
-    slope, earned, value = np.empty(order.size), np.empty(len(batch)), np.empty(len(batch))
-    taken, kind, earnings = np.ones(len(batch), np.int8), KINDS.index(batch.map.kind), batch.earnings
-    inputs = (batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share)
-    rest = (earnings.passing, earnings.constant, earnings.kind == RANK, batch.offsets, taken, order)
-    outputs = (slope, earned, value)
-    share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: judge_range(*inputs, *rest, begin, end, *outputs))
+    taken, slope = np.ones(len(batch), np.int8), np.empty(order.size)
+    earned, value = np.empty(len(batch)), np.empty(len(batch))
+    share_ranges(
+        batch.offsets, RANGE_ROWS, lambda begin, end: _judge(batch, taken, order, begin, end, slope, earned, value)
+    )
     return OrderValues(slope, earned, value, batch.left)
 
 
-class _Work:
-    """Arrays that the methods fill, one range of queries at a time, for cache locality."""
-
-    def __init__(self, batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> None:
-        rows, queries = batch.scores.size, len(batch)
-        self.batch, self.layout = batch, layout
-        self.height, self.document = np.empty(rows), np.empty(rows, np.int32)
-        self.above, self.order, self.slope = np.zeros(rows, np.int64), np.empty(rows, np.int64), np.empty(rows)
-        self.earned, self.value = np.empty(queries), np.empty(queries)
-        self.open = ((ways == LATTICE) | (ways == TAIL)).astype(np.int8)
-        self.merged = 1 - self.open
-        self.stop = np.where(ways == TAIL, layout.stop, batch.sizes)
-        searches, used = _searches(batch), np.unique(ways).tolist()
-        self.searches = [(searches[way], (ways == way).astype(np.int8)) for way in used if way in searches]
-        if GRID in used:
-            cells = (layout.irrelevant + 1.0) * (batch.sizes - layout.irrelevant + 1.0)
-            _affordable(batch, cells, ways == GRID, MOST_CELLS)
-
-    def check(self) -> None:
-        """Raises `UnsupportedProblemError` for a lattice of counts with too many states."""
-        if self.open.any():
-            from formulations.argmax.relevance_many_grades import MOST_COUNTS
-
-            _affordable(self.batch, self.layout.states(self.stop), self.open > 0, MOST_COUNTS)
-
-    def all(self, begin: int, end: int) -> None:
-        self.sort_and_search(begin, end)
-        self.settle(begin, end)
-
-    def sort_and_search(self, begin: int, end: int) -> None:
-        """The chains by score, and the number of irrelevant documents above each relevant one; orders of queries with
-        tables."""
-        sort_range(self.batch.scores, self.layout, begin, end, self.height, self.document)
-        for search, taken in self.searches:
-            search(self.height, self.layout, taken, begin, end, self.above)
-        if self.batch.earnings.kind == TABLE:
-            self.settle(begin, end)
-
-    def settle(self, begin: int, end: int) -> None:
-        """Orders and their values."""
-        batch, layout, earnings = self.batch, self.layout, self.batch.earnings
-        outputs = (begin, end, self.order, self.slope, self.earned, self.value)
-        merge_range(self.height, self.document, layout, self.merged, self.above, *outputs)
-        if earnings.kind == TABLE or not self.open[begin:end].any():
-            return
-        from formulations.argmax.relevance_many_grades import counts_range
-
-        counts_range(self.height, self.document, layout, self.stop, self.open, begin, end, self.order)
-        judge_range(
-            batch.scores, batch.grade, batch.level, batch.map.weight, layout.kind, earnings.discount, earnings.share,
-            earnings.passing, earnings.constant, earnings.kind == RANK, layout.offsets, self.open, self.order,
-            begin, end, *outputs[3:],
-        )  # fmt: skip
+def _judge(batch: RelevanceBatch, taken: Bytes, order: Ints, begin: int, end: int, *found: Floats) -> None:
+    """Fill slope, earned and value of the queries that are taken."""
+    kind, earnings = KINDS.index(batch.map.kind), batch.earnings
+    judge_range(
+        batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share,
+        earnings.passing, earnings.constant, earnings.kind == RANK, batch.offsets, taken, order, begin, end, *found,
+    )  # fmt: skip
 
 
 def _affordable(batch: RelevanceBatch, states: Floats, taken: Bools, most: int) -> None:

@@ -74,8 +74,7 @@ def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until
 
 @compiled(internal=True)
 def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bool) -> int:
-    """The chain with the best remaining document, the highest among ties, -1 if none; `others`: only irrelevant
-    ones."""
+    """The chain with the best remaining (for `others`: irrelevant) document, the highest among ties, -1 if none."""
     best, most = -1, -np.inf
     for h in range(grade.size):
         if begins[h] + taken[h] < begins[h + 1] and not (others and grade[h] > 0.0):

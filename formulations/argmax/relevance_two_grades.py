@@ -284,8 +284,7 @@ def _positional_tails(bad: Floats, good: Floats, position_weights: Floats, k: in
 def triangle_range(
     height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]
 ) -> None:
-    """above: the number of irrelevant documents above each relevant one, for the queries `taken`; weight: of the
-    map."""
+    """As `grid_range`, for a discount that ends at stop[q]."""
     share, discount, weight, positional = layout.share, layout.discount, layout.weight, layout.kind == _POSITIONAL
     offsets, irrelevant, stop = layout.offsets, layout.irrelevant, layout.stop
     longest, deepest = 1, 0

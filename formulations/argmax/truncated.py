@@ -247,8 +247,7 @@ def _states_of_prefixes(max_states: int, n: int) -> int:
 
 @compiled()
 def prefix_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
-    """Fill order, value, bound and method of the queries begin <= q < end marked CUT; those with too many states stay
-    CUT."""
+    """Solve the queries begin <= q < end marked CUT; those with too many states stay CUT."""
     offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
     n = 0
     for q in range(begin, end):

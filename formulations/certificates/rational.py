@@ -373,8 +373,7 @@ def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, ro
 
 
 def constrained_evidence(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """A collapsed or routed set, or limits on prefixes: proved with duals recovered in integers. Others: the solution's
-    duals."""
+    """Collapsed or routed sets and limits on prefixes: duals recovered in integers; others: the solution's duals."""
     order = np.asarray(x, dtype=np.int64)
     worth = problem.profit[np.arange(problem.positions), order].tolist()
     value = sum(map(Fraction, worth), Fraction(0))

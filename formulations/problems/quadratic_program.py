@@ -64,8 +64,7 @@ def least_eigenvalue(matrix: Floats) -> float:
 
 
 def scaled_least(matrix: Floats) -> tuple[float, Floats]:
-    """`least_eigenvalue` of the matrix scaled to a diagonal of order one, and the scale; 0 and 1 if the diagonal is not
-    positive."""
+    """`least_eigenvalue` of the matrix scaled to a diagonal of order one, 0 if that is not positive; the scale."""
     diagonal = np.diag(matrix)
     if not (diagonal > 0.0).all():
         return 0.0, np.ones(diagonal.size)
@@ -270,8 +269,7 @@ class QuadraticProgram(RowProgram):
         return cost, digits, bent.off + EPSILON**2 * size * (bent.low != 0.0)
 
     def _bound_at(self, prices: Floats, z: Floats) -> tuple[float, Floats | None]:
-        """The bound of these duals and z, and a step from z that lowers what the curvature pays; None if it pays
-        nothing."""
+        """The bound of these duals and z; a step from z that lowers what curvature pays, None if it pays nothing."""
         bent = self._hessian_product(z)
         curved, lost = weighted(-0.5 * z, bent)
         cost, digits, off = self._gradient(bent)

@@ -12,28 +12,27 @@ c_q (s_x - s_y) <= v_x - v_y <= c_p (s_x - s_y) for x at p, y at q > p, so v - c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Out, frozen
 from formulations.compiled import PAIRS, Deferral, compiled, inlined, is_small, longest_query
 from formulations.parallel import share_ranges
-from formulations.problems.directed_rounding import above, added, below, multiplied, products
-
-EPSILON = 2.0**-52
+from formulations.problems.directed_rounding import DROPPED, TINY, above, added, below, multiplied, products
+from formulations.problems.problem import EPSILON
 
 PASSES = 4  # typical number of passes over all pairs of position and document
-
-SPLIT = 2.0**27 + 1.0
 
 MOST_PASSES = 256  # over the positions of a long list, for duals that need not be the least ones
 HALVINGS = 128  # more than there are bits in a number of positions
 
-TINY, DROPPED = 2.0**-900, 2.0**-1040
-"""Below TINY a product drops digits that no double holds; DROPPED is more than they are worth."""
+_sum: Callable[[float, float], tuple[float, float]] = inlined(cast(Any, added))
+_product: Callable[[float, float], tuple[float, float]] = inlined(cast(Any, multiplied))
+"""The sum or product, and its rounding error."""
 
 
 @inlined
@@ -77,27 +76,6 @@ def settle_prices(
             break
     for j in range(positions, documents):
         prices[j] = 0.0
-
-
-@inlined
-def _sum(left: float, right: float) -> tuple[float, float]:
-    """The sum and its rounding error."""
-    total = left + right
-    moved = total - left
-    return total, (left - (total - moved)) + (right - moved)
-
-
-@inlined
-def _product(left: float, right: float) -> tuple[float, float]:
-    """The product and its rounding error."""
-    product = left * right
-    moved = SPLIT * left
-    a = moved - (moved - left)
-    b = left - a
-    moved = SPLIT * right
-    c = moved - (moved - right)
-    d = right - c
-    return product, b * d - (((product - a * c) - b * c) - a * d)
 
 
 @inlined
