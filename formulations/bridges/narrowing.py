@@ -32,19 +32,16 @@ def to_group_sequence(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str):
         raise NotApplicable(f"it is not taken as limits on prefixes over disjoint groups: {network}")
-    profit, k, n = problem.profit, problem.positions, problem.documents
-    if not falls_in_groups(profit, network.rows.group):
+    if not falls_in_groups(problem.profit, network.rows.group):
         raise NotApplicable("its rows limit prefixes over disjoint groups, but its profits are not of rank one")
-    chosen = network.chosen(profit[0] - profit[-1] if k == n else profit[0])
-    ranked = profit[:, chosen]
-    sequences = network.ranking(ranked)
+    sequences, ranked, chosen = network.sequences(problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         group = np.asarray(x, dtype=np.int64)
         if y is None:
             y = sequences.recover_dual(group)
         assert y is not None
-        passing = y.reshape(network.rows.groups, k)
+        passing = y.reshape(network.rows.groups, problem.positions)
         return network.order(chosen, group), network.prices(sequences, ranked, chosen, group, passing)
 
     return sequences, back

@@ -69,11 +69,7 @@ L = TypeVar("L")  # what gives labels: one value per document; or the name of an
 
 
 class ConstraintMethods(Generic[D, L]):
-    """The constraints of a ranking as methods; each returns a new object with one more constraint.
-
-    documents= selects documents, positions= positions (counted from 0); None means all. by= makes one row per label.
-    name= names the rows in duals, conflicts and violations.
-    """
+    """The constraints of a ranking as methods; each returns a new object with one more constraint."""
 
     def add(self, kind: str, *args: Any, **where: Any) -> Self:
         """Add a constraint of this kind (a key of `KINDS`), with the arguments of the method of that name."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from formulations.arrays import Bools, Floats, Ints, as_integer, check_no_mask, check_type, each
+from formulations.arrays import Bools, Floats, Ints, as_integer, check_type, each, integers
 from formulations.constraints.conflict import Repair, emptiness, fillable_positions, repair
 from formulations.constraints.constraint import Constraint, Labels, Some, violations
 from formulations.constraints.kinds import add_rows, fix
@@ -191,13 +191,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         return repair(self.shape, self.constraints, self.soft_constraints, penalties)
 
     def _check_order(self, order: ArrayLike) -> Ints:
-        check_no_mask("order", order)
-        try:
-            ranks = np.asarray(order)
-        except ValueError as error:  # lists of several lengths
-            raise InvalidProblemError(
-                f"A ranking is the document at each position; got {order!r:.80} ({error})."
-            ) from None
+        ranks = integers("order", order)
         if not is_order(ranks, self.positions, self.documents):
             raise InvalidProblemError(f"A ranking is the document at each position, none twice; got {ranks.tolist()}.")
         return ranks

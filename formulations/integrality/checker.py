@@ -143,7 +143,9 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
     if labels(witness.column_names, "the names of columns") != tuple(map(statement.column_name, columns)):
         raise CertificateError("the columns have other names")
     found = determinant(entries, len(rows))
-    if found != exact_number(witness.determinant, "the determinant"):
+    if not is_exact(witness.determinant):
+        raise CertificateError(f"the determinant is a {type(witness.determinant).__name__} and no exact number")
+    if found != witness.determinant:
         raise CertificateError(f"the witness claims determinant {witness.determinant}; the submatrix has {found}")
     if found in (-1, 0, 1):
         raise CertificateError(f"the determinant is {found}: that refutes nothing")
@@ -165,11 +167,7 @@ def _lines(named: Any, size: int, kind: str) -> list[int]:
 def _plain_entries(entries: Any) -> bool:
     """Whether these are tuples of plain numbers, so that they can be compared."""
     return isinstance(entries, tuple) and all(
-        isinstance(entry, tuple)
-        and len(entry) == 3
-        and is_integer(entry[0])
-        and is_integer(entry[1])
-        and (is_integer(entry[2]) or type(entry[2]) is Fraction)
+        isinstance(entry, tuple) and len(entry) == 3 and all(map(is_integer, entry[:2])) and is_exact(entry[2])
         for entry in entries
     )
 
@@ -538,12 +536,9 @@ def one_of(value: Any, size: int, name: str) -> int:
     return int(value)
 
 
-def exact_number(value: Any, name: str) -> int | Fraction:
-    """`value`, if it is an int or a Fraction."""
-    if not (is_integer(value) or type(value) is Fraction):
-        raise CertificateError(f"{name} is a {type(value).__name__} and no exact number")
-    number: int | Fraction = value
-    return number
+def is_exact(value: Any) -> bool:
+    """Whether it is an int or a Fraction."""
+    return is_integer(value) or type(value) is Fraction
 
 
 def labels(values: Any, name: str) -> tuple[str, ...]:

@@ -188,10 +188,9 @@ class Proof(CompactReprMixin):
         """The removals and the remaining parts, one per line."""
         evidence, lines = self.evidence, list[str]()
         parts: tuple[Proof, ...] = ()
-        if isinstance(evidence, TwoSum):
-            lines, parts = [f"{margin}2-sum of two matrices"], (evidence.first, evidence.second)
-        elif isinstance(evidence, ThreeSum):
-            lines, parts = [f"{margin}3-sum of two matrices"], (evidence.first, evidence.second)
+        if isinstance(evidence, TwoSum | ThreeSum):
+            lines = [f"{margin}{2 if isinstance(evidence, TwoSum) else 3}-sum of two matrices"]
+            parts = evidence.first, evidence.second
         elif isinstance(evidence, Pivot):
             return [
                 f"{margin}after a pivot on row {evidence.row}, column {evidence.column}",

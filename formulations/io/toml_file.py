@@ -335,10 +335,10 @@ class _Reader:
         return value
 
     def _attribute(self, location: str, name: str) -> list[Any]:
-        if not isinstance(self.attributes.get(name), list):
+        values = self.attributes.get(name)
+        if not isinstance(values, list):
             known = ", ".join(map(repr, self.attributes)) or "none"
             raise InvalidProblemError(f"{location}: there is no list {name!r} under [attributes]; there are {known}")
-        values: list[Any] = self.attributes[name]
         return values
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse, tril, triu, vstack
 
-from formulations.arrays import Floats, Ints, numbers
+from formulations.arrays import Ints, numbers
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.linear_program import finite_matrix
 from formulations.problems.problem import Problem, Solution
@@ -340,9 +340,7 @@ def _from_highspy(model: Any) -> Problem:
         if squares.format_ == highspy.HessianFormat.kTriangular:
             hessian = csr_array(tril(hessian) + tril(hessian, -1).T)
     sides = (program.row_lower_, program.row_upper_, program.col_lower_, program.col_upper_)
-    limits: list[Floats] = []
-    for side in (np.array(one, dtype=np.float64) for one in sides):
-        limits.append(np.where(np.abs(side) >= ENDLESS, np.copysign(np.inf, side), side))
+    limits = [np.where(np.abs(side) >= ENDLESS, np.copysign(np.inf, side), side) for side in map(np.array, sides)]
     return program_of(
         np.array(program.col_cost_),
         matrix,

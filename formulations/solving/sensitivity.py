@@ -380,7 +380,7 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
         return (solution.value, solution.bound, relaxed, np.nan, float(relaxed - solution.value <= slack))
     sign = {"exactly": 0.0, "at most": 1.0, "at least": -1.0}[limit.side]
     for towards in (sign * np.array([0.5, 0.125, 0.03125, 0.0078125])).tolist() if sign else ():
-        looser = replace(moved, admissible=limit._moved(at + towards))
+        looser = replace(moved, admissible=limit.at(at + towards))
         next_ = relaxation_prices(looser.compiled, looser.worth)
         if next_ is None:
             break
@@ -413,26 +413,16 @@ class ConstraintLimit:
         return self.side if self.shares is None else f"share {self.side}"
 
     def at(self, limit: float) -> RankingSet:
-        """The set with this limit."""
-        self.check(limit)
-        return self._moved(limit)
-
-    def _moved(self, limit: float) -> RankingSet:
-        held = self.constraint
-        if self.shares is not None:
-            return self._replaced(replace(self.shares.constraint(limit), name=held.name))
-        upper, lower = held.upper.copy(), held.lower.copy()
-        if self.side != "at least":
-            upper[self.rows] = limit
-        if self.side != "at most":
-            lower[self.rows] = limit
-        texts = tuple(
-            f"{self.side} {limit:g}, as swept" if moved else held.description(r) for r, moved in enumerate(self.rows)
-        )
-        return self._replaced(replace(held, lower=lower, upper=upper, text=texts, share_limit=None))
-
-    def _replaced(self, fresh: Constraint) -> RankingSet:
+        """The set with this limit (see `check`)."""
         admissible, held = self.admissible, self.constraint
+        if self.shares is not None:
+            fresh = replace(self.shares.constraint(limit), name=held.name)
+        else:
+            upper = held.upper if self.side == "at least" else np.where(self.rows, limit, held.upper)
+            lower = held.lower if self.side == "at most" else np.where(self.rows, limit, held.lower)
+            swept = f"{self.side} {limit:g}, as swept"
+            texts = tuple(swept if moved else held.description(r) for r, moved in enumerate(self.rows))
+            fresh = replace(held, lower=lower, upper=upper, text=texts, share_limit=None)
         return replace(
             admissible,
             constraints=tuple(fresh if one is held else one for one in admissible.constraints),
