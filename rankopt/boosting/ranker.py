@@ -34,19 +34,9 @@ from rankopt.measures.notation import parse
 from rankopt.options import POSITIVE, RUN, Interval, Rules, as_numbers, check_options, seed_from
 from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
+from rankopt.rankers import inputs
 from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import (
-    document_id,
-    in_one,
-    measuring_gains,
-    of_clicks,
-    query_weights,
-    read_evaluation,
-    read_pair,
-    read_queries,
-    warn_without_queries,
-)
 
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
@@ -290,15 +280,15 @@ class BoostedRanker(Ranker):
         path of a saved one; its trees are continued by `n_estimators` more."""
         self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
         # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
-        X, eval_set, query_weight = of_clicks(X, eval_set, propensities, estimator, query_weight)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
-        warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
-        weights = query_weights(queries, query_weight)
+        X, eval_set, query_weight = inputs.of_clicks(X, eval_set, propensities, estimator, query_weight)
+        queries = inputs.read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
+        inputs.warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
+        weights = inputs.query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
-        eval_set = in_one(eval_set, eval_X, eval_y)
+        eval_set = inputs.in_one(eval_set, eval_X, eval_y)
         ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
-        with measuring_gains(self, queries):
-            self._fit(queries, weights, read_evaluation(self, queries, eval_set, **ways))
+        with inputs.measuring_gains(self, queries):
+            self._fit(queries, weights, inputs.read_evaluation(self, queries, eval_set, **ways))
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
@@ -354,10 +344,10 @@ class BoostedRanker(Ranker):
         only with `normalize`.
         """
         check_is_fitted(self)
-        names, rows = read_pair(self, x, y, among)
+        names, rows = inputs.read_pair(self, x, y, among)
         of_x, of_y = Forest(self.estimators_).contributions(np.stack(rows), self._threads())
         found = Explanation.from_terms(names, of_x - of_y, np.full(len(names), np.nan), *rows)
-        return replace(found, documents=(document_id(x), document_id(y)))
+        return replace(found, documents=(inputs.document_id(x), inputs.document_id(y)))
 
     @property
     def feature_importances_(self) -> Floats:
