@@ -80,21 +80,6 @@ class Forest(CompactReprMixin):
         return total / len(self.texts)
 
 
-def check_trees(texts: Any, rounds: Any, features: int) -> None:
-    """ModelError unless these are texts of so many trees at most, which split by so many features."""
-    if not (isinstance(texts, tuple) and texts and type(rounds) is int):
-        raise ModelError("estimators_ or n_rounds_ is missing, or of another type.")
-    for text in texts:
-        if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
-            raise ModelError("estimators_ holds no texts.")
-        try:
-            found = check_text(text.tobytes().decode("ascii"), features) if text.size else 0
-        except UnicodeDecodeError as error:
-            raise ModelError(f"estimators_ holds no text ({error}).") from error
-        if found > rounds:
-            raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
-
-
 ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with queries to evaluate them on
 FEWEST = 30  # queries of which some are held out
 LARGE = 30_000  # documents, beyond which half the noise is enough
@@ -439,7 +424,18 @@ class BoostedRanker(Ranker):
         return nodes_of(self.estimators_, self.n_features_in_)
 
     def _check_learned(self) -> None:
-        check_trees(getattr(self, "estimators_", None), getattr(self, "n_rounds_", None), self.n_features_in_)
+        texts, rounds = getattr(self, "estimators_", None), getattr(self, "n_rounds_", None)
+        if not (isinstance(texts, tuple) and texts and type(rounds) is int):
+            raise ModelError("estimators_ or n_rounds_ is missing, or of another type.")
+        for text in texts:
+            if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
+                raise ModelError("estimators_ holds no texts.")
+            try:
+                found = check_text(text.tobytes().decode("ascii"), self.n_features_in_) if text.size else 0
+            except UnicodeDecodeError as error:
+                raise ModelError(f"estimators_ holds no text ({error}).") from error
+            if found > rounds:
+                raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
         known, names = getattr(self, "categories_", {}), [*getattr(self, "feature_names_in_", ())]
         if not (isinstance(known, dict) and all(name in names and type(own) is tuple for name, own in known.items())):
             raise ModelError("categories_ names no features, or lists no categories.")
