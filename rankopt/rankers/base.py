@@ -519,15 +519,10 @@ class Ranker(BaseEstimator):
     def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
         """The argument, or this ranker's own setting."""
         measure = self.measure if measure is None else measure
-        position_weights = (
-            getattr(self, "position_weights", POSITION_WEIGHTS) if position_weights is None else position_weights
-        )
-        return RegretBound.named(
-            measure,
-            getattr(self, "feature_map", MAP) if feature_map is None else feature_map,
-            "nonconvex",
-            position_weights,
-        )
+        feature_map = getattr(self, "feature_map", MAP) if feature_map is None else feature_map
+        if position_weights is None:
+            position_weights = getattr(self, "position_weights", POSITION_WEIGHTS)
+        return RegretBound.named(measure, feature_map, "nonconvex", position_weights)
 
     def _trained_bound(self) -> Bound | None:
         """The bound of the regret that was trained, if one was."""
