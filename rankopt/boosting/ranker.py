@@ -34,19 +34,9 @@ from rankopt.measures.notation import parse
 from rankopt.options import POSITIVE, RUN, Interval, Rules, as_numbers, check_options, seed_from
 from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
+from rankopt.rankers import inputs
 from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import (
-    document_id,
-    in_one,
-    measuring_gains,
-    of_clicks,
-    query_weights,
-    read_evaluation,
-    read_pair,
-    read_queries,
-    warn_without_queries,
-)
 
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
@@ -88,21 +78,6 @@ class Forest(CompactReprMixin):
         for booster in self.boosters:
             total += booster.predict(features, pred_contrib=True, num_threads=threads)[:, :-1]
         return total / len(self.texts)
-
-
-def check_trees(texts: Any, rounds: Any, features: int) -> None:
-    """ModelError unless these are texts of so many trees at most, which split by so many features."""
-    if not (isinstance(texts, tuple) and texts and type(rounds) is int):
-        raise ModelError("estimators_ or n_rounds_ is missing, or of another type.")
-    for text in texts:
-        if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
-            raise ModelError("estimators_ holds no texts.")
-        try:
-            found = check_text(text.tobytes().decode("ascii"), features) if text.size else 0
-        except UnicodeDecodeError as error:
-            raise ModelError(f"estimators_ holds no text ({error}).") from error
-        if found > rounds:
-            raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
 
 
 ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with queries to evaluate them on
@@ -290,15 +265,15 @@ class BoostedRanker(Ranker):
         path of a saved one; its trees are continued by `n_estimators` more."""
         self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
         # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
-        X, eval_set, query_weight = of_clicks(X, eval_set, propensities, estimator, query_weight)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
-        warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
-        weights = query_weights(queries, query_weight)
+        X, eval_set, query_weight = inputs.of_clicks(X, eval_set, propensities, estimator, query_weight)
+        queries = inputs.read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
+        inputs.warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
+        weights = inputs.query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
-        eval_set = in_one(eval_set, eval_X, eval_y)
+        eval_set = inputs.in_one(eval_set, eval_X, eval_y)
         ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
-        with measuring_gains(self, queries):
-            self._fit(queries, weights, read_evaluation(self, queries, eval_set, **ways))
+        with inputs.measuring_gains(self, queries):
+            self._fit(queries, weights, inputs.read_evaluation(self, queries, eval_set, **ways))
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
@@ -354,10 +329,10 @@ class BoostedRanker(Ranker):
         only with `normalize`.
         """
         check_is_fitted(self)
-        names, rows = read_pair(self, x, y, among)
+        names, rows = inputs.read_pair(self, x, y, among)
         of_x, of_y = Forest(self.estimators_).contributions(np.stack(rows), self._threads())
         found = Explanation.from_terms(names, of_x - of_y, np.full(len(names), np.nan), *rows)
-        return replace(found, documents=(document_id(x), document_id(y)))
+        return replace(found, documents=(inputs.document_id(x), inputs.document_id(y)))
 
     @property
     def feature_importances_(self) -> Floats:
@@ -449,7 +424,18 @@ class BoostedRanker(Ranker):
         return nodes_of(self.estimators_, self.n_features_in_)
 
     def _check_learned(self) -> None:
-        check_trees(getattr(self, "estimators_", None), getattr(self, "n_rounds_", None), self.n_features_in_)
+        texts, rounds = getattr(self, "estimators_", None), getattr(self, "n_rounds_", None)
+        if not (isinstance(texts, tuple) and texts and type(rounds) is int):
+            raise ModelError("estimators_ or n_rounds_ is missing, or of another type.")
+        for text in texts:
+            if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
+                raise ModelError("estimators_ holds no texts.")
+            try:
+                found = check_text(text.tobytes().decode("ascii"), self.n_features_in_) if text.size else 0
+            except UnicodeDecodeError as error:
+                raise ModelError(f"estimators_ holds no text ({error}).") from error
+            if found > rounds:
+                raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
         known, names = getattr(self, "categories_", {}), [*getattr(self, "feature_names_in_", ())]
         if not (isinstance(known, dict) and all(name in names and type(own) is tuple for name, own in known.items())):
             raise ModelError("categories_ names no features, or lists no categories.")

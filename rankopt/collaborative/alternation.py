@@ -284,11 +284,8 @@ def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
     root = np.sqrt(np.median(held) if d else size[fresh])
     users = -left[:, fresh] * root / np.sqrt(problem.of_users)[:, None]
     items = right[:, fresh] * root / np.sqrt(problem.of_items)[:, None]
-    return replace(
-        factors,
-        users=np.ascontiguousarray(np.hstack([factors.users, users])),
-        items=np.ascontiguousarray(np.hstack([factors.items, items])),
-    )
+    users, items = np.hstack([factors.users, users]), np.hstack([factors.items, items])
+    return replace(factors, users=np.ascontiguousarray(users), items=np.ascontiguousarray(items))
 
 
 NUMBERS = ("value", "users", "items")

@@ -47,11 +47,6 @@ class KnownModel(CompactReprMixin):
     proved: FoldInResult | None = None
     given: Ratings | None = None
 
-    @property
-    def known_ratings(self) -> Ratings:
-        """All that users are known to have seen."""
-        return self.seen if self.given is None else self.given
-
     def predict(self, X: Pairs | Ratings) -> Floats:
         """The scores (n,) of pairs, as `CofiRanker.predict`."""
         return scores_of_pairs(self.factors, *indices_of_pairs(self.seen, X), self.unknown)
@@ -176,7 +171,9 @@ def left_out(model: KnownModel, seen: Seen, requested: NDArray[Any], candidates:
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":
         return lambda u: nothing
-    table = model.known_ratings if isinstance(seen, str) and seen == "leave out" else seen
+    table: Any = seen
+    if isinstance(seen, str) and seen == "leave out":
+        table = model.seen if model.given is None else model.given
     if not isinstance(table, Ratings):
         raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of the items seen")
     indices = table.user_index(requested)

@@ -269,15 +269,14 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         """X as numbers; DataError for another shape than that of fit."""
         check_no_mask("X", X, DataError)
         shared = np.ndim(X) == 3
-        if reset and shared:
-            self.n_features_in_ = np.shape(X)[2]
         if reset:
             self.shared_weights_ = shared
-        table: Floats = (
-            check_array(X, allow_nd=True, dtype=np.float64)
-            if shared
-            else validate_data(self, X, reset=reset, dtype=np.float64)
-        )
+        if reset and shared:
+            self.n_features_in_ = np.shape(X)[2]
+        if shared:
+            table: Floats = check_array(X, allow_nd=True, dtype=np.float64)
+        else:
+            table = validate_data(self, X, reset=reset, dtype=np.float64)
         if shared is not self.shared_weights_ or table.shape[-1] != self.n_features_in_:
             raise DataError(f"X has the shape {table.shape}; pass features of the form that fit has seen")
         return table
@@ -397,9 +396,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         value = lam / 2.0 * float(((W - W0) ** 2).sum()) + float((v * apart**2).sum()) / 2.0
         gradient = lam * (W - W0) + ((v * apart).T @ X)
         bound = max(value - float((gradient**2).sum()) / (2.0 * lam), 0.0)
-        proved = Certificate(
-            "global", value, bound, Stop.GAP if value - bound <= self.tol * max(value, NOTHING) else Stop.STALLED
-        )
+        stop = Stop.GAP if value - bound <= self.tol * max(value, NOTHING) else Stop.STALLED
+        proved = Certificate("global", value, bound, stop)
         judged = None if judge is None else judge(W.ravel())
         state = State(PlaneSet.empty(1, W.size), np.zeros(0), W.ravel(), W.ravel())
         return Training(W.ravel(), proved, History.from_rows(Step, []), state, value, judged), lam

@@ -253,10 +253,6 @@ def _is_array(value: Any, dtype: type[Any], dimensions: int) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == dimensions
 
 
-def _are_features(value: Any) -> bool:
-    return _is_array(value, np.int64, 1) and not np.any(value < 0) and np.unique(value).size == value.size
-
-
 PARTS: dict[str, Callable[[Any], bool]] = {
     "users": lambda value: _is_number(value) and not np.isnan(value),
     "items": lambda value: _is_number(value) and not np.isnan(value),
@@ -268,7 +264,7 @@ PARTS: dict[str, Callable[[Any], bool]] = {
     "measure": _is_finite,
     "start": _is_finite,
     "epsilon": lambda value: _is_finite(value) and value >= 0,
-    "features": _are_features,
+    "features": lambda ids: _is_array(ids, np.int64, 1) and not (ids < 0).any() and np.unique(ids).size == ids.size,
     "vectors": lambda value: _is_array(value, np.float64, 2) and bool(np.isfinite(value).all()),
     "trees": lambda value: type(value) is int and value >= 0,
     "claimed": lambda value: isinstance(value, str) and bool(value),
@@ -405,12 +401,8 @@ class Step:
         if ends.size > 1:
             begun = np.append(0, ends[:-1])
             lines = np.column_stack([x[begun], x[ends], np.full(ends.size, np.nan)]).ravel()
-            axes.plot(
-                lines,
-                np.repeat(bound[ends], 3),
-                color="C1",
-                label=f"lower bound of each of {ends.size} rounds\n(of its convex problem)",
-            )
+            label = f"lower bound of each of {ends.size} rounds\n(of its convex problem)"
+            axes.plot(lines, np.repeat(bound[ends], 3), color="C1", label=label)
             rows, bound = np.arange(begun[-1], ends[-1] + 1), np.full(x.size, bound[-1])
         else:
             axes.plot(x, bound, color="C1", label="proven lower bound")

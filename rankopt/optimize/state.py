@@ -76,14 +76,8 @@ class PlaneSet(CompactReprMixin):
         stays = idle <= patience
         if stays.all():
             return replace(self, idle=idle), alpha
-        remaining = replace(
-            self,
-            assigned=self.assigned[stays],
-            heights=self.heights[stays],
-            group=self.group[stays],
-            idle=idle[stays],
-        )
-        return remaining, alpha[stays]
+        rest = {name: getattr(self, name)[stays] for name in ("assigned", "heights", "group")}
+        return replace(self, **rest, idle=idle[stays]), alpha[stays]
 
 
 ROUNDING = 8 * 2.0**-52  # rounding of a sum of products, relative to the sum of their magnitudes

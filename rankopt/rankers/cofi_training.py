@@ -148,7 +148,9 @@ class CofiSettings:
         def build(some: EncodedRatings) -> Any:
             return penalties.blocks(self.loss, self.seen(some), engine)[0]  # a part of a user may have no order
 
-        settings = Alternation(max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(self._max_iter, TRIAL_ROUNDS))
+        settings = Alternation(
+            max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(int(self.params["max_iter"]), TRIAL_ROUNDS)
+        )
         ends = math.inf if limit is None else perf_counter() + 0.5 * limit
         usual = USUAL["all" if penalties.unrated else "levels" if self.loss.sees_levels else "orders"]
         among_all = penalties.unrated > 0
@@ -165,11 +167,7 @@ class CofiSettings:
         limit = self.params["time_limit"]
         if limit is not None and chosen is not None:
             limit = max(limit - chosen.seconds, 0.0)
-        return Alternation(self.tol, self._max_iter, limit, int(self.params["patience"]))
-
-    @property
-    def _max_iter(self) -> int:
-        return int(self.params["max_iter"])
+        return Alternation(self.tol, int(self.params["max_iter"]), limit, int(self.params["patience"]))
 
 
 def train(ranker: Any, ratings: Ratings, weights: Floats | None, by_rating: bool, evaluation: Ratings | None) -> None:

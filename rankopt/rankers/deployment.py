@@ -129,9 +129,7 @@ class Deployment:
         sizes, lengths = [part.size for part in own], [one.positions for one in sets]
         weights = np.concatenate([self.weights(k, n) for k, n in zip(lengths, sizes, strict=True)])
         ends, places = np.append(0, np.cumsum(sizes)), np.append(0, np.cumsum(lengths))
-        batch = SetBatch(
-            sets, np.concatenate(own), np.zeros(ends[-1]), np.zeros(places[-1]), weights, ends, places
-        )  # fmt: skip
+        batch = SetBatch(sets, np.concatenate(own), np.zeros(ends[-1]), np.zeros(places[-1]), weights, ends, places)
         return dict(zip(queries, np.split(solve_sets(batch, self.solver).order, places[1:-1]), strict=True))
 
     def evaluate(

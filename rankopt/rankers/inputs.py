@@ -171,7 +171,7 @@ def bad_row(values: Any, missing: bool = False) -> int | None:
     return None
 
 
-def read_queries(ranker: Fitted, X: Any, y: Any, gains: Any = None, **passed: Any) -> Queries:
+def read_queries(ranker: Fitted, X: Any, y: Any = None, gains: Any = None, **passed: Any) -> Queries:
     """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`. gains: (N,)
     instead of y."""
     check("missing", ranker.missing, ("error", "indicator"))  # NaN in X is the next error

@@ -248,8 +248,8 @@ class LargeMarginRanker(OptimizedRanker):
         if not isinstance(measure, PositionalMeasure) or get_feature_map(self.feature_map) is not PositionalOracle:
             raise OptionError(
                 f"measure {measure} under the map {self.feature_map!r} cannot be trained under constraints, "
-                f"which take inner "
-                "products of position weights and gains; take nDCG@k, P@k, ... and feature_map='positional'"
+                "which take inner products of position weights and gains; take nDCG@k, P@k, ... and "
+                "feature_map='positional'"
             )
         return measure
 
@@ -281,16 +281,15 @@ class LargeMarginRanker(OptimizedRanker):
         if not usual and self.target_ranking != "average":
             raise OptionError(
                 f"target_ranking = {self.target_ranking!r} is an option of bound='convex', not of {self.bound!r}; "
-                f"leave it out"
+                "leave it out"
             )
         return get_bound(self.bound)
 
     def _maps(self) -> list[JointFeatureMap]:
         parsed = parse(self.measure)
         parts = parsed.parts if isinstance(parsed, MeasureMix) else ()
-        return [get_feature_map(part.feature_map or self.feature_map) for part in parts] or [
-            get_feature_map(self.feature_map)
-        ]
+        maps = [part.feature_map or self.feature_map for part in parts] or [self.feature_map]
+        return [get_feature_map(one) for one in maps]
 
     def _trained_bound(self) -> Bound:
         return self._bound()

@@ -53,48 +53,6 @@ from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
 
 
-def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangement) -> Floats:
-    """(k,) what a right document earns in each slot. k is `n_positions`, else the length of position_weight, else the
-    largest grade. Raises OptionError where they contradict each other."""
-    check("n_positions", slots, (COUNT, None))
-    if slots is not None and slots >= 1 << 31:
-        raise OptionError(f"n_positions must be less than 2^31; got {slots}")
-    if position_weight is None:
-        largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
-        return np.ones(int(slots) if slots is not None else max(int(largest), 1))
-    weights = as_numbers("position_weight", position_weight)
-    if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
-        raise OptionError(
-            "position_weight must hold a positive finite number for each slot; leave out slots worth nothing"
-        )
-    if slots is not None and weights.size != slots:
-        raise OptionError(f"position_weight has {weights.size} entries but n_positions = {slots}; give one a slot")
-    return weights
-
-
-def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
-    """(N, k) the slot's weight where the document belongs there, else 0; DataError for a grade that is no slot."""
-    grades = queries.relevance
-    if grades is None:
-        raise DataError("slots cannot be learned because the queries carry no relevance; give y, each document's slot")
-    wrong = (grades != np.floor(grades)) | (grades > weights.size)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which is not a slot: "
-            f"they count from 1 to {weights.size}, and 0 means no slot; correct y, or pass n_positions="
-        )
-    return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
-
-
-def pair_benefit(queries: Queries | Arrangement) -> Floats:
-    """(P,) what a pair earns: its grade, and of grade 0 minus the mean of the others; DataError without others."""
-    grades = queries.relevance
-    if grades is None or not (grades > 0).any():
-        raise DataError("pairs cannot be learned or judged because none is worth anything; give y > 0 to right pairs")
-    return np.asarray(np.where(grades > 0, grades, -grades[grades > 0].mean()))
-
-
 def matching_solver(argmax: Any, form: type[Problem] = Assignment) -> Solver | str:
     """The solver of the matchings, problems of this form; OptionError for one that cannot match."""
     auto = isinstance(argmax, str) and argmax == "auto"
@@ -231,15 +189,48 @@ class MatchingRanker(OptimizedRanker):
             self.position_weight_ = self._slot_weights(queries)
 
     def _slot_weights(self, queries: Queries | Arrangement) -> Floats:
+        """(k,) what a right document earns in each slot. k is `n_positions`, else that of the constraints, else the
+        length of position_weight, else the largest grade. Raises OptionError where they contradict each other."""
         admissible = self._admissible()
-        k = admissible.k if self.n_positions is None and admissible is not None else self.n_positions
-        return slot_weights(k, self.position_weight, queries)
+        slots = admissible.k if self.n_positions is None and admissible is not None else self.n_positions
+        check("n_positions", slots, (COUNT, None))
+        if slots is not None and slots >= 1 << 31:
+            raise OptionError(f"n_positions must be less than 2^31; got {slots}")
+        if self.position_weight is None:
+            largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
+            return np.ones(int(slots) if slots is not None else max(int(largest), 1))
+        weights = as_numbers("position_weight", self.position_weight)
+        if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
+            raise OptionError(
+                "position_weight must hold a positive finite number for each slot; leave out slots worth nothing"
+            )
+        if slots is not None and weights.size != slots:
+            raise OptionError(f"position_weight has {weights.size} entries but n_positions = {slots}; give one a slot")
+        return weights
 
     def _worth(self, queries: Queries | Arrangement, weights: Floats | None = None) -> Floats:
-        """(N, k) or (P,) what each document earns in each slot, or each pair."""
+        """(N, k) the slot's weight where a document belongs there, else 0; or (P,) what a pair earns: its grade, and of
+        grade 0 minus the mean of the others. DataError for grades that are no slots, or all 0."""
+        grades = queries.relevance
         if self.pairs is not None:
-            return pair_benefit(queries)
-        return benefit(queries, self._slot_weights(queries) if weights is None else weights)
+            if grades is None or not (grades > 0).any():
+                raise DataError(
+                    "pairs cannot be learned or judged because none is worth anything; give y > 0 to right pairs"
+                )
+            return np.asarray(np.where(grades > 0, grades, -grades[grades > 0].mean()))
+        weights = self._slot_weights(queries) if weights is None else weights
+        if grades is None:
+            raise DataError(
+                "slots cannot be learned because the queries carry no relevance; give y, each document's slot"
+            )
+        wrong = (grades != np.floor(grades)) | (grades > weights.size)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise DataError(
+                f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which is not a "
+                f"slot: they count from 1 to {weights.size}, and 0 means no slot; correct y, or pass n_positions="
+            )
+        return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
     def _cures(self, flat: bool) -> str:
         return cures_at_start(self.bound, (), flat)

@@ -186,7 +186,9 @@ class SmoothRanker(LinearRanker):
             return chosen, SmoothedRegret(chosen.graded, chosen.offsets, measure, small=small)
 
         parts = shards(arranged, build)
-        lam = self._lam(arranged, sum(len(part) for part in parts))
+        lam = self.lam
+        if isinstance(lam, str):
+            lam = STRENGTH * spread(arranged) * unit_of_gains(self.measure, arranged) / sum(map(len, parts))
         box = self._box(queries, (queries.n_features,))
         if box is not None and self.method != "L-BFGS":
             raise OptionError(f"coef_bounds need method='L-BFGS'; got {self.method!r}")
@@ -199,7 +201,7 @@ class SmoothRanker(LinearRanker):
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
         penalties = feature_penalties(arranged) if isinstance(self.lam, str) else 1.0
         scaled = scaled if box is None else np.clip(scaled, *box)
-        return SmoothObjective(parts, engine, lam, scaled, deviations(arranged), penalties, box)
+        return SmoothObjective(parts, engine, float(lam), scaled, deviations(arranged), penalties, box)
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         with training_data(queries):
@@ -237,11 +239,6 @@ class SmoothRanker(LinearRanker):
         if sigmas.ndim != 1 or not sigmas.size or not ((sigmas > 0) & (sigmas < np.inf)).all():
             raise OptionError(f"bandwidths must be one or more numbers above 0; got {self.bandwidths!r:.80}.")
         return Annealing(tuple(sigmas.tolist()), self.method, int(self.max_iter), float(self.tol), self.time_limit)
-
-    def _lam(self, queries: Arrangement, count: int) -> float:
-        if not isinstance(self.lam, str):
-            return float(self.lam)
-        return STRENGTH * spread(queries) * unit_of_gains(self.measure, queries) / count
 
     def _w0(self, queries: Arrangement, box: Floats | None) -> Floats:
         if isinstance(self.w0, str):
