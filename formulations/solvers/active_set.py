@@ -55,10 +55,7 @@ class ActiveSet(Solver):
                 guess = problem.feasible(guess)
                 hot = guess if hot is None or problem.value(guess) > problem.value(hot) else hot
             compiled = guess is None and planes > MANY
-        weights, step, steps, gap = climbed(
-            problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam),
-            hot, self.tolerance, self.max_steps, compiled,
-        )  # fmt: skip
+        weights, step, steps, gap = climbed(problem, hot, self.tolerance, self.max_steps, compiled)
         return SolverResult(weights, step, f"{steps} steps", {"gap": gap})
 
 
