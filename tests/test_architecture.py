@@ -22,6 +22,7 @@ import rankopt.experimental
 import rankopt.rankers
 from formulations.constraints import kinds
 from formulations.constraints.language import ConstraintMethods
+from formulations.registry import public_names
 from rankopt.losses import MarginLoss, PositionalOracle
 
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}
@@ -54,8 +55,8 @@ def is_loss(kind):
     """Whether a class is a loss that is made of grades and offsets; a function of LOSSES may make any other."""
     fields = getattr(kind, "__dataclass_fields__", {})
     needed = {name for name, one in fields.items() if one.default is one.default_factory is MISSING and is_field(one)}
-    told = all(hasattr(kind, name) for name in ("at", "majorant")) or {"gradient", "protocol"} <= {*vars(kind)}
-    return told and needed == {"relevance", "offsets"}
+    speaks = all(hasattr(kind, name) for name in ("at", "majorant")) or {"gradient", "protocol"} <= {*vars(kind)}
+    return speaks and needed == {"relevance", "offsets"}
 
 
 def is_field(one):
@@ -149,21 +150,23 @@ def is_place(word):
 def test_the_arrow_points_from_rankopt_to_formulations():
     of = [name for name in MODULES if name.split(".")[0] == "formulations"]
     against = {name: [found.name for found in imports(MODULES[name]) if is_of(found, {"rankopt"})] for name in of}
-    assert told(against) == {}
+    assert described(against) == {}
 
 
 def test_solver_packages_are_loaded_where_they_are_used():
     used = {name: [found for found in imports(MODULES[name]) if is_of(found, SOLVER_PACKAGES)] for name in MODULES}
-    assert told({name: [one.name for one in found if not one.inside_function] for name, found in used.items()}) == {}
+    assert (
+        described({name: [one.name for one in found if not one.inside_function] for name, found in used.items()}) == {}
+    )
     elsewhere = [name for name in used if name.startswith("formulations.") and name.split(".")[1] not in MAY_LOAD]
-    assert told({name: used[name] for name in elsewhere}) == {}
+    assert described({name: used[name] for name in elsewhere}) == {}
 
 
 def is_of(found, packages):
     return found.name.split(".")[0] in packages
 
 
-def told(faults):
+def described(faults):
     """Of what was found for each module, what is not empty."""
     return {name: found for name, found in faults.items() if found}
 
@@ -180,12 +183,28 @@ def test_every_folder_is_listed_and_documented(package):
 
 def test_a_folder_imports_only_folders_before_it():
     """Imports for types included; faces hand names on as text only."""
-    own = {name: [other for other in needed(name) if is_beside(other, name)] for name in MODULES}
-    assert told({name: [other for other in found if rank(other) > rank(name)] for name, found in own.items()}) == {}
+    own = {name: [other for other in needed(name) if is_sibling(other, name)] for name in MODULES}
+    assert (
+        described({name: [other for other in found if rank(other) > rank(name)] for name, found in own.items()}) == {}
+    )
 
 
-def is_beside(name, other):
+def is_sibling(name, other):
     return name.partition(".")[0] == other.partition(".")[0]
+
+
+def test_lazy_packages_list_every_name_that_type_checkers_see():
+    packages = [
+        name
+        for name, path in MODULES.items()
+        if is_face(name) and "= public_names(" in path.read_text(encoding="utf-8")
+    ]
+    assert len(packages) >= 15
+    for name in packages:
+        blocks = [one for one in ast.parse(MODULES[name].read_text(encoding="utf-8")).body if isinstance(one, ast.If)]
+        seen = {alias.asname for block in blocks for one in block.body if isinstance(one, ast.ImportFrom)
+                for alias in one.names if alias.asname}  # fmt: skip
+        assert seen == public_names(name).keys(), name
 
 
 def test_no_circle_of_files_exists():

@@ -106,8 +106,8 @@ def test_a_point_outside_is_refuted_unless_it_says_so():
     outside = replace(solution, x=solution.x * 1.5, value=program.value(solution.x * 1.5))
     with pytest.raises(CertificateError, match=r"breaks a constraint by 0\.5"):
         certify(program, outside)
-    told = certify(program, replace(outside, status=Status.INACCURATE))
-    assert told.violation == 0.5
+    checked = certify(program, replace(outside, status=Status.INACCURATE))
+    assert checked.violation == 0.5
 
 
 def test_the_solution_of_another_problem_is_refuted():
@@ -347,9 +347,9 @@ def random_program(seed, curved=True):
 def test_a_small_error_of_the_solver_is_a_small_error_of_the_bound(seed, noise, curved):
     program, z, prices = random_program(seed, curved)
     rng = np.random.default_rng(seed + 100)
-    told = np.concatenate([prices, z]) + noise * rng.normal(size=prices.size + z.size)
+    checked = np.concatenate([prices, z]) + noise * rng.normal(size=prices.size + z.size)
     optimum = program.value(z)
-    bound = program.bound(told)
+    bound = program.bound(checked)
     assert bound <= optimum + 1e-12 * max(1.0, abs(optimum))
     assert bound >= optimum - 1e-8 - 1e4 * noise
 

@@ -177,7 +177,7 @@ def test_shares_are_whole_for_a_ranking_by_one_score():
 
 
 @pytest.mark.parametrize(
-    ("say", "told"),
+    ("say", "reported"),
     [
         (lambda s: s.at_most(share=1.5), "from 0 to 1; got 1.5"),
         (lambda s: s.at_most(share="half"), "from 0 to 1; got 'half'"),
@@ -193,8 +193,8 @@ def test_shares_are_whole_for_a_ranking_by_one_score():
         (lambda s: s.position_in([7]), "got 7"),
     ],
 )
-def test_what_words_cannot_say_is_named(say, told):
-    with pytest.raises(InvalidProblemError, match=told):
+def test_what_words_cannot_say_is_named(say, reported):
+    with pytest.raises(InvalidProblemError, match=reported):
         say(START)
 
 

@@ -668,7 +668,7 @@ def test_all_three_load_and_solve(order):
     assert done.stdout.split() == ["solved"]
 
 
-# What is told of back ends without importing them agrees with what cvxpy and qpsolvers say themselves.
+# What is known of back ends without importing them agrees with what cvxpy and qpsolvers say themselves.
 
 
 LISTED = """
