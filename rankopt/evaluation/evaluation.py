@@ -23,6 +23,7 @@ from formulations.display import Axes, CompactReprMixin, data_frame
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.data.validation import (
+    as_offsets,
     check_same_index,
     codes_of_ids,
     codes_of_sizes,
@@ -103,16 +104,7 @@ class JudgedQueries(CompactReprMixin):
         if not np.all(np.isfinite(grades)):
             row = int(np.argmin(np.isfinite(grades)))
             raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
-        check_no_mask("offsets", offsets, DataError)
-        bounds = np.asarray([0, len(grades)] if offsets is None else offsets)
-        if (
-            bounds.ndim != 1
-            or len(bounds) == 0
-            or bounds[0] != 0
-            or bounds[-1] != len(grades)
-            or np.any(np.diff(bounds) < 0)
-        ):
-            raise DataError(f"offsets must rise from 0 to the number of documents, {len(grades)}; they are {bounds}.")
+        bounds = as_offsets([0, len(grades)] if offsets is None else offsets, len(grades))
         names: tuple[Hashable, ...] = (
             tuple(range(len(bounds) - 1)) if query_ids is None else each("query_ids", query_ids, DataError)
         )
@@ -120,9 +112,7 @@ class JudgedQueries(CompactReprMixin):
         for what, own, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
             if own is not None and len(own) != wanted:
                 raise DataError(f"{what} has {len(own)} entries, but there are {wanted}; pass one each.")
-        return cls(
-            grades, bounds.astype(np.int64), names, documents, pool, rows, getattr(judged, "has_gains", False)
-        )  # fmt: skip
+        return cls(grades, bounds, names, documents, pool, rows, getattr(judged, "has_gains", False))
 
     def check_scores(self, scores: ArrayLike) -> Floats:
         """The scores (N,) as floats, by query. DataError for a wrong length or NaN."""
