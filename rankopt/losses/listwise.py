@@ -7,6 +7,7 @@ Gains and discounts are those of nDCG: b_j = (2^y_j - 1) / maxDCG and a_i = 1 / 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -168,7 +169,7 @@ def _tangent(value: Floats, slope: Floats, scores: Floats, offsets: Ints, began:
 
 
 @dataclass(frozen=True, eq=False)
-class GainLoss:
+class GainLoss(ABC):
     """Base of losses of the gains of a measure, with a gradient. temperature: T > 0, in units of the scores;
     OptionError for another."""
 
@@ -192,9 +193,9 @@ class GainLoss:
         return alike(self.offsets, self.relevance)
 
     @staticmethod
+    @abstractmethod
     def of_query(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
         """The loss of one query of n documents, and its gradient (n,). scores, gain: (n,)."""
-        raise NotImplementedError("a loss of gains defines of_query(scores, gain, temperature)")
 
     def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
         """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T. Documents of equal score and
