@@ -55,8 +55,8 @@ def is_loss(kind):
     """Whether a class is a loss that is made of grades and offsets; a function of LOSSES may make any other."""
     fields = getattr(kind, "__dataclass_fields__", {})
     needed = {name for name, one in fields.items() if one.default is one.default_factory is MISSING and is_field(one)}
-    speaks = all(hasattr(kind, name) for name in ("at", "majorant")) or {"gradient", "protocol"} <= {*vars(kind)}
-    return speaks and needed == {"relevance", "offsets"}
+    has = any(all(hasattr(kind, name) for name in names) for names in (("at", "majorant"), ("gradient", "protocol")))
+    return has and needed == {"relevance", "offsets"} and not inspect.isabstract(kind)
 
 
 def is_field(one):

@@ -62,8 +62,8 @@ def explain(
     from rankopt.rankers.inputs import normalized
 
     ranker, queries = model_and_queries(model, data, unjudged, columns, attributes, graded=True)
-    check_attributes(queries, getattr(ranker, "constraints", None))
     rules = getattr(ranker, "constraints", None)
+    check_attributes(queries, rules)
     under = "" if rules is None else f"Under {rules!r}: regret is against the best ranking that these admit."
     click.echo("" if json_ else under, nl=bool(under) and not json_)
     try:

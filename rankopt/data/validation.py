@@ -461,3 +461,15 @@ def grouped(codes: Ints) -> tuple[Ints, Ints, Ints]:
         codes = codes[order]
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     return order, np.append(starts, codes.size).astype(np.int64), codes[starts]
+
+
+def as_offsets(offsets: Any, n: int) -> Ints:
+    """Offsets (m + 1,) as integers; DataError unless they rise from 0 to n."""
+    check_no_mask("offsets", offsets, DataError)
+    given = np.asarray(offsets)
+    is_list = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and (given == np.floor(given)).all()
+    if not is_list or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():
+        raise DataError(
+            f"offsets {offsets!r:.80} do not cut {n} rows into queries; pass integers that increase from 0 to {n}."
+        )
+    return given.astype(np.int64)

@@ -23,6 +23,7 @@ from formulations.display import Axes, CompactReprMixin, data_frame
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.data.validation import (
+    as_offsets,
     check_same_index,
     codes_of_ids,
     codes_of_sizes,
@@ -35,7 +36,7 @@ from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, Opti
 from rankopt.evaluation.export import dots_of_means, latex_table
 from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import linear_in_gains, parse
-from rankopt.measures.tied_ranking import Pool, Ranking, ranked
+from rankopt.measures.tied_ranking import Pool, Ranking, query_of_row, ranked
 from rankopt.options import COUNT, Interval, as_numbers, check, number
 
 FEW = 300  # rows that one query may have before a missing query id is warned of
@@ -103,16 +104,7 @@ class JudgedQueries(CompactReprMixin):
         if not np.all(np.isfinite(grades)):
             row = int(np.argmin(np.isfinite(grades)))
             raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
-        check_no_mask("offsets", offsets, DataError)
-        bounds = np.asarray([0, len(grades)] if offsets is None else offsets)
-        if (
-            bounds.ndim != 1
-            or len(bounds) == 0
-            or bounds[0] != 0
-            or bounds[-1] != len(grades)
-            or np.any(np.diff(bounds) < 0)
-        ):
-            raise DataError(f"offsets must rise from 0 to the number of documents, {len(grades)}; they are {bounds}.")
+        bounds = as_offsets([0, len(grades)] if offsets is None else offsets, len(grades))
         names: tuple[Hashable, ...] = (
             tuple(range(len(bounds) - 1)) if query_ids is None else each("query_ids", query_ids, DataError)
         )
@@ -120,9 +112,7 @@ class JudgedQueries(CompactReprMixin):
         for what, own, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
             if own is not None and len(own) != wanted:
                 raise DataError(f"{what} has {len(own)} entries, but there are {wanted}; pass one each.")
-        return cls(
-            grades, bounds.astype(np.int64), names, documents, pool, rows, getattr(judged, "has_gains", False)
-        )  # fmt: skip
+        return cls(grades, bounds, names, documents, pool, rows, getattr(judged, "has_gains", False))
 
     def check_scores(self, scores: ArrayLike) -> Floats:
         """The scores (N,) as floats, by query. DataError for a wrong length or NaN."""
@@ -484,8 +474,7 @@ def _affected(documents: JudgedQueries, scores: Floats, classes: Ints) -> list[i
         np.minimum.at(low, classes, values)
         np.maximum.at(high, classes, values)
         several = (low < high) & (several if values is scores else True)
-    query = np.repeat(np.arange(len(documents.query_ids)), np.diff(documents.offsets))
-    found: list[int] = np.unique(query[several[classes]]).tolist()
+    found: list[int] = np.unique(query_of_row(documents.offsets)[several[classes]]).tolist()
     return found
 
 
@@ -509,18 +498,16 @@ def _evaluated(
     several = isinstance(measures, Iterable) and not isinstance(measures, str)
     wanted = each("measures", measures, OptionError) if several else (measures,)
     parsed = tuple((linear_in_gains if documents.has_gains else parse)(measure) for measure in wanted)
+    settled = [measure.with_convention(rules) for measure in parsed]
     ranking = _ranking(documents, values, rules, classes)
-    rows = [_values(measure.with_convention(rules), ranking, rules) for measure in parsed]
+    shape = len(parsed), len(documents.query_ids)
+    table = np.array([_values(measure, ranking, rules) for measure in settled]).reshape(shape)
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
-    tied = _tied(parsed, by_score, rules)
-    table = np.array(rows).reshape(len(parsed), len(documents.query_ids))
-    defined = np.array(
-        [measure.with_convention(rules).defined(ranking.relevance, ranking.offsets) for measure in parsed],
-        dtype=np.bool_,
-    ).reshape(table.shape)
+    tied = _tied(settled, by_score, rules)
+    defined = np.array([measure.defined(ranking.relevance, ranking.offsets) for measure in settled], dtype=np.bool_)
+    defined = defined.reshape(shape)
     shown = np.ones(values.size) if documents.pool is None else documents.pool.retrieved
-    query = np.repeat(np.arange(len(documents.query_ids)), np.diff(documents.offsets))
-    lengths = np.bincount(query, weights=shown, minlength=len(documents.query_ids)).astype(np.int64)
+    lengths = np.bincount(query_of_row(documents.offsets), shown, shape[1]).astype(np.int64)
     for array in (table, tied, defined, lengths):
         array.setflags(write=False)
     return Evaluation(parsed, table, tied, documents.query_ids, rules, defined, lengths)
@@ -552,14 +539,13 @@ def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
     return values
 
 
-def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) -> Ints:
+def _tied(measures: Sequence[Measure], ranking: Ranking, rules: Convention) -> Ints:
     """The number of queries whose value differs between best and worst tie breaking."""
     if not ranking.mixed:
         return np.zeros(len(measures), dtype=np.int64)
     counts = []
     for measure in measures:
-        settled = measure.with_convention(rules)
-        best = _values(settled, ranking.break_ties("best"), rules)
-        worst = _values(settled, ranking.break_ties("worst"), rules)
+        best = _values(measure, ranking.break_ties("best"), rules)
+        worst = _values(measure, ranking.break_ties("worst"), rules)
         counts.append(np.count_nonzero(np.abs(best - worst) > 1e-12 * np.abs(best)))
     return np.array(counts, dtype=np.int64)

@@ -7,7 +7,8 @@ Gains and discounts are those of nDCG: b_j = (2^y_j - 1) / maxDCG and a_i = 1 / 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -26,9 +27,6 @@ from rankopt.measures.tied_ranking import query_of_row, running, totals
 from rankopt.options import NOT_NEGATIVE, POSITIVE, check
 
 MEASURE = positional("nDCG")
-OneQuery = Callable[
-    [Floats, Floats, float], tuple[float, Floats]
-]  # scores and gains (n,), T, to the loss and its gradient
 SINKHORN = 30  # scalings of rows and columns in NeuralNDCG
 
 
@@ -171,13 +169,15 @@ def _tangent(value: Floats, slope: Floats, scores: Floats, offsets: Ints, began:
 
 
 @dataclass(frozen=True, eq=False)
-class GainLoss:
+class GainLoss(ABC):
     """Base of losses of the gains of a measure, with a gradient. temperature: T > 0, in units of the scores;
     OptionError for another."""
 
     relevance: Floats
     offsets: Ints
     temperature: float = 1.0
+
+    protocol: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
         check("temperature", self.temperature, (POSITIVE,))
@@ -192,14 +192,19 @@ class GainLoss:
         """(N,) the grade of each document as 0, 1, 2, ... within its query."""
         return alike(self.offsets, self.relevance)
 
-    def by_query(self, function: OneQuery, scores: Floats, sigma: float | None) -> GradientAt:
-        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default that of the loss. Documents of
-        equal score and grade share their slope."""
+    @staticmethod
+    @abstractmethod
+    def of_query(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
+        """The loss of one query of n documents, and its gradient (n,). scores, gain: (n,)."""
+
+    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
+        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T. Documents of equal score and
+        grade share their slope."""
         value, slope = np.zeros(self.offsets.size - 1), np.empty(scores.size)
         width = self.temperature if sigma is None else sigma
         for q, (low, high) in enumerate(pairwise(self.offsets.tolist())):
             if low < high:
-                value[q], slope[low:high] = function(scores[low:high], self.gain[low:high], width)
+                value[q], slope[low:high] = self.of_query(scores[low:high], self.gain[low:high], width)
         return GradientAt(value, shared(slope, scores, self.kind, self.offsets))
 
     def select_queries(self, first: int, last: int) -> Self:
@@ -216,11 +221,17 @@ class LambdaLoss(GainLoss):
     where the loss jumps. Of documents of equal score the lower grade comes first.
     """
 
-    protocol: ClassVar[str] = "gradient"
-
-    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
-        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T."""
-        return self.by_query(_lambda_loss, scores, sigma)
+    @staticmethod
+    def of_query(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
+        n, position = scores.size, np.empty(scores.size, dtype=np.int64)
+        position[np.lexsort((gain, -scores))] = np.arange(n)
+        discount = MEASURE.discount(n + 1)
+        step = np.append(0.0, -np.diff(discount))[np.abs(position[:, None] - position)]
+        weight = step * np.maximum(gain[:, None] - gain, 0.0) / np.log(2.0)
+        apart = (scores - scores[:, None]) / temperature
+        value = float((weight * np.logaddexp(0.0, apart)).sum())
+        pull = weight * _sigmoid(apart) / temperature
+        return value, pull.sum(axis=0) - pull.sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,11 +244,14 @@ class ApproxNDCG(GainLoss):
 
     temperature: float = 0.1
 
-    protocol: ClassVar[str] = "gradient"
-
-    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
-        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T."""
-        return self.by_query(_approx_ndcg, scores, sigma)
+    @staticmethod
+    def of_query(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
+        above = _sigmoid((scores - scores[:, None]) / temperature)
+        position = 0.5 + above.sum(axis=1)  # a document is half above itself
+        log = np.log1p(position)
+        fall = np.log(2.0) * gain / (log * log * (1.0 + position))
+        change = above * (1.0 - above) / temperature
+        return 1.0 - float(np.log(2.0) * gain @ (1.0 / log)), change @ fall - fall * change.sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,57 +264,27 @@ class NeuralNDCG(GainLoss):
     query of n documents costs O(n²) a scaling.
     """
 
-    protocol: ClassVar[str] = "gradient"
-
-    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
-        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T."""
-        return self.by_query(_neural_ndcg, scores, sigma)
-
-
-def _lambda_loss(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
-    """`LambdaLoss` of one query of n documents, and its gradient (n,)."""
-    n, position = scores.size, np.empty(scores.size, dtype=np.int64)
-    position[np.lexsort((gain, -scores))] = np.arange(n)
-    discount = MEASURE.discount(n + 1)
-    step = np.append(0.0, -np.diff(discount))[np.abs(position[:, None] - position)]
-    weight = step * np.maximum(gain[:, None] - gain, 0.0) / np.log(2.0)
-    apart = (scores - scores[:, None]) / temperature
-    value = float((weight * np.logaddexp(0.0, apart)).sum())
-    pull = weight * _sigmoid(apart) / temperature
-    return value, pull.sum(axis=0) - pull.sum(axis=1)
-
-
-def _approx_ndcg(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
-    """`ApproxNDCG` of one query of n documents, and its gradient (n,)."""
-    above = _sigmoid((scores - scores[:, None]) / temperature)
-    position = 0.5 + above.sum(axis=1)  # a document is half above itself
-    log = np.log1p(position)
-    fall = np.log(2.0) * gain / (log * log * (1.0 + position))
-    change = above * (1.0 - above) / temperature
-    return 1.0 - float(np.log(2.0) * gain @ (1.0 / log)), change @ fall - fall * change.sum(axis=1)
-
-
-def _neural_ndcg(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
-    """`NeuralNDCG` of one query of n documents, and its gradient (n,)."""
-    n, sign = scores.size, np.sign(scores[:, None] - scores)
-    factor, discount = (n - 1.0 - 2.0 * np.arange(n)) / temperature, MEASURE.discount(n)
-    spread = np.abs(scores[:, None] - scores).sum(axis=0) / temperature
-    logits = np.outer(factor, scores) - spread
-    soft = np.exp(logits - logits.max(axis=1, keepdims=True))
-    soft /= soft.sum(axis=1, keepdims=True)
-    rows, columns, scalings = np.ones((n, 1)), np.ones(n), []
-    for _ in range(SINKHORN):
-        for axis in (0, 1):
-            total = (rows * soft * columns).sum(axis=axis, keepdims=True)
-            rows, columns = (rows, columns / total[0]) if axis == 0 else (rows / total, columns)
-            scalings.append((rows, columns, total, axis))
-    value = 1.0 - float(discount @ (rows * soft * columns) @ gain)
-    back = -np.outer(discount, gain)  # the derivative by the matrix, before one operation after the other
-    for rows, columns, total, axis in reversed(scalings):
-        back = (back - (back * rows * soft * columns).sum(axis=axis, keepdims=True)) / total
-    back = soft * (back - (back * soft).sum(axis=1, keepdims=True))
-    pull = back.sum(axis=0) / temperature
-    return value, factor @ back - (sign * (pull[:, None] + pull)).sum(axis=1)
+    @staticmethod
+    def of_query(scores: Floats, gain: Floats, temperature: float) -> tuple[float, Floats]:
+        n, sign = scores.size, np.sign(scores[:, None] - scores)
+        factor, discount = (n - 1.0 - 2.0 * np.arange(n)) / temperature, MEASURE.discount(n)
+        spread = np.abs(scores[:, None] - scores).sum(axis=0) / temperature
+        logits = np.outer(factor, scores) - spread
+        soft = np.exp(logits - logits.max(axis=1, keepdims=True))
+        soft /= soft.sum(axis=1, keepdims=True)
+        rows, columns, scalings = np.ones((n, 1)), np.ones(n), []
+        for _ in range(SINKHORN):
+            for axis in (0, 1):
+                total = (rows * soft * columns).sum(axis=axis, keepdims=True)
+                rows, columns = (rows, columns / total[0]) if axis == 0 else (rows / total, columns)
+                scalings.append((rows, columns, total, axis))
+        value = 1.0 - float(discount @ (rows * soft * columns) @ gain)
+        back = -np.outer(discount, gain)  # the derivative by the matrix, before one operation after the other
+        for rows, columns, total, axis in reversed(scalings):
+            back = (back - (back * rows * soft * columns).sum(axis=axis, keepdims=True)) / total
+        back = soft * (back - (back * soft).sum(axis=1, keepdims=True))
+        pull = back.sum(axis=0) / temperature
+        return value, factor @ back - (sign * (pull[:, None] + pull)).sum(axis=1)
 
 
 def _sigmoid(x: Floats) -> Floats:

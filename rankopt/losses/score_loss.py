@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from formulations.arrays import Bools, Floats, Ints
 from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import Arrangement
-from rankopt.data.validation import codes_of_ids, column, grouped
+from rankopt.data.validation import as_offsets, codes_of_ids, column, grouped
 from rankopt.errors import DataError
 from rankopt.losses.loss import Loss, protocol_of
 from rankopt.losses.margin import Bound
@@ -84,7 +84,7 @@ class ScoreLoss:
             codes, ids = codes_of_ids(qid, grades.size)
             rows, bounds, _ = grouped(codes)
             return self._graded_loss(grades[rows], rows, bounds, ids)
-        bounds = _check_offsets(offsets, grades.size)
+        bounds = as_offsets(offsets, grades.size)
         return self._graded_loss(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
 
     def _graded_loss(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
@@ -182,14 +182,3 @@ class AtScores:
     def mean(self) -> float:
         """The mean value of the queries that count, the risk R of training; 0 where none does."""
         return float(self.value.sum() / max(np.count_nonzero(self.counted), 1))
-
-
-def _check_offsets(offsets: ArrayLike, n: int) -> Ints:
-    """Offsets as integers; DataError unless they increase from 0 to n."""
-    given = np.asarray(offsets)
-    is_list = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and (given == np.floor(given)).all()
-    if not is_list or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():
-        raise DataError(
-            f"offsets {offsets!r:.80} do not cut {n} rows into queries; pass integers that increase from 0 to {n}."
-        )
-    return given.astype(np.int64)

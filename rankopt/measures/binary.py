@@ -72,6 +72,10 @@ class Binary(Measure):
         marked = relevance > 0 if self.rel is None else relevance >= self.rel
         return marked.astype(np.float64)
 
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        """b (N,) of a positional measure."""
+        return self.relevant(relevance)
+
     def any_relevant(self, relevance: Floats, offsets: Ints) -> Bools:
         """Which queries (m,) have a relevant document."""
         return np.asarray(totals(self.relevant(relevance), offsets) > 0)
@@ -88,9 +92,6 @@ class Precision(Binary, PositionalMeasure):
         if self.cutoff is None:
             raise MeasureError("P needs a cutoff: without one every order has the same value; write P@k, such as P@10.")
         return np.where(np.arange(n) < self.cutoff, 1 / self.cutoff, 0.0)
-
-    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
-        return self.relevant(relevance)
 
 
 P = Precision()
@@ -147,9 +148,6 @@ class WinnerTakesAll(Binary, PositionalMeasure):
 
     def discount(self, n: int) -> Floats:
         return np.where(np.arange(n) == 0, 1.0, 0.0)
-
-    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
-        return self.relevant(relevance)
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
         from formulations.problems.relevance_losses import rr_gains

@@ -141,9 +141,6 @@ class RankBiasedPrecision(Binary, PositionalMeasure):
         positions = np.arange(n)
         return np.where(positions < (self.cutoff or n), (1 - self.p) * self.p**positions, 0.0)
 
-    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
-        return self.relevant(relevance)
-
 
 RBP = RankBiasedPrecision()
 

@@ -31,6 +31,8 @@ together; ties as in `rankopt.sweeps.full_sweeps` and `rankopt.measures.first_re
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Out
@@ -38,6 +40,14 @@ from formulations.compiled import compiled, inlined, longest_query
 from formulations.sorting import sort_falling
 from rankopt.sweeps.full_sweeps import PRECISION
 from rankopt.sweeps.intersections import ROUNDING, entering, first_order, width
+
+
+@inlined
+def _overtaken(line_s: Floats, line_a: Floats, i: int, other: int) -> Any:
+    """The time at which the line `other` overtakes line i; infinite unless it is steeper."""
+    if line_a[other] > line_a[i]:
+        return (line_s[i] - line_s[other]) / (line_a[other] - line_a[i])
+    return np.inf
 
 
 @compiled()
@@ -92,17 +102,13 @@ def sweep_positions(
                 line_s[lines], line_a[lines], line_b[lines] = s[j], a[j], mean[p]
                 lines += 1
         for p in range(tau - 1):
-            ahead[p] = np.inf
-            if line_a[p + 1] > line_a[p]:
-                ahead[p] = (line_s[p] - line_s[p + 1]) / (line_a[p + 1] - line_a[p])
+            ahead[p] = _overtaken(line_s, line_a, p, p + 1)
         at, stale, joining = -np.inf, True, -1
         while True:
             if stale:
                 i, stale = tau - 1, False
                 joining = entering(line_s, line_a, i, lines)
-                ahead[i] = np.inf
-                if joining >= 0:
-                    ahead[i] = (line_s[i] - line_s[joining]) / (line_a[joining] - line_a[i])
+                ahead[i] = _overtaken(line_s, line_a, i, joining) if joining >= 0 else np.inf
             p, least = 0, ahead[0]
             for other in range(1, tau):
                 if ahead[other] < least:
@@ -217,17 +223,13 @@ def sweep_cuts(
             above[p + 1] = above[p] + size[p]
             heavier[p + 1] = heavier[p] + factor[p] if kind == PRECISION else heavier[p] * factor[p]
         for p in range(tau - 1):
-            ahead[p] = np.inf
-            if line_a[p + 1] > line_a[p]:
-                ahead[p] = (line_s[p] - line_s[p + 1]) / (line_a[p + 1] - line_a[p])
+            ahead[p] = _overtaken(line_s, line_a, p, p + 1)
         at, stale, joining = -np.inf, True, -1
         while True:
             if stale:
                 i, stale = tau - 1, False
                 joining = entering(line_s, line_a, i, lines)
-                ahead[i] = np.inf
-                if joining >= 0:
-                    ahead[i] = (line_s[i] - line_s[joining]) / (line_a[joining] - line_a[i])
+                ahead[i] = _overtaken(line_s, line_a, i, joining) if joining >= 0 else np.inf
             p = 0
             for other in range(1, tau):
                 if ahead[other] < ahead[p]:
@@ -271,13 +273,9 @@ def sweep_cuts(
             line_s[r], line_a[r], own[r], factor[r] = left_s, left_a, left_own, left_factor
             size[r], group[r] = left_size, left_group
             if p > 0:
-                ahead[p - 1] = np.inf
-                if line_a[p] > line_a[p - 1]:
-                    ahead[p - 1] = (line_s[p - 1] - line_s[p]) / (line_a[p] - line_a[p - 1])
+                ahead[p - 1] = _overtaken(line_s, line_a, p - 1, p)
             if p + 2 < tau:
-                ahead[p + 1] = np.inf
-                if line_a[p + 2] > line_a[p + 1]:
-                    ahead[p + 1] = (line_s[p + 1] - line_s[p + 2]) / (line_a[p + 2] - line_a[p + 1])
+                ahead[p + 1] = _overtaken(line_s, line_a, p + 1, p + 2)
             stale = p + 2 >= tau
     return found
 

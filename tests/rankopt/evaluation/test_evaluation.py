@@ -281,7 +281,7 @@ def test_arrays_that_do_not_fit_are_refused(arguments, message):
 
 @pytest.mark.parametrize("offsets", [[0, 1], [1, 2], [0, 3, 2], [], [[0, 2]]])
 def test_offsets_that_do_not_fit_are_refused(offsets):
-    with pytest.raises(DataError, match="offsets must rise"):
+    with pytest.raises(DataError, match="do not cut 2 rows"):
         evaluate([1.0, 0], [1.0, 2], nDCG, offsets=offsets)
 
 
