@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -94,16 +93,18 @@ class MinCostFlow(Problem):
             return None
         usable = self.capacity > 0
         tail, head = self.tail[usable], self.head[usable]
-        before = {node: tail[head == node].tolist() for node in range(self.supply.size)}
-        try:
-            order = [*TopologicalSorter(before).static_order()]
-        except CycleError:
-            return None
-        reached = {int(np.argmax(self.supply))}
-        for node in order:
-            if not reached.isdisjoint(before[node]):
-                reached.add(node)
-        return np.array(order) if int(np.argmin(self.supply)) in reached else None
+        entering = np.bincount(head, minlength=self.supply.size)
+        leaving = [head[tail == node] for node in range(self.supply.size)]
+        order, reached = np.flatnonzero(entering == 0).tolist(), {int(np.argmax(self.supply))}
+        for node in order:  # grows while it is read
+            for following in leaving[node].tolist():
+                entering[following] -= 1
+                if not entering[following]:
+                    order.append(following)
+            if node in reached:
+                reached.update(leaving[node].tolist())
+        complete = len(order) == self.supply.size and int(np.argmin(self.supply)) in reached
+        return np.array(order) if complete else None
 
     @property
     def program(self) -> Program:
