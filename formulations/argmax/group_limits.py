@@ -30,7 +30,7 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints, Out, Table
 from formulations.compiled import compiled, inlined
 from formulations.errors import InfeasibleError
-from formulations.problems.group_sequence import NOISE, WORK, GroupSequence
+from formulations.problems.group_sequence import NOISE, WORK, GroupNetwork, GroupSequence
 
 FOUND, NONE, LOST = 1, 0, -1
 
@@ -184,22 +184,10 @@ STARTS, PASSES, GOES_BACK = -2, -3, -4
 
 
 @compiled()
-def assign_groups(
-    worth: Table[Floats],
-    start: Ints,
-    lower: Table[Ints],
-    upper: Table[Ints],
-    banned: Table[Bools],
-    noise: float,
-    group: Out[Ints],
-    held: Out[Table[Ints]],
-) -> int:
-    """group[p] of the best sequence, held[g, p] the count of g at positions 0 .. p. FOUND; NONE
-    if infeasible; LOST if rounding hides which path is longer: then retry with more noise.
-
-    start: the first column of each group in worth, whose rows are positions. upper is at most the size of a
-    group. Gains within `noise` are ties.
-    """
+def assign_groups(network: GroupNetwork, noise: float, group: Out[Ints], held: Out[Table[Ints]]) -> int:
+    """group[p] of the best sequence, held[g, p] the count of g at positions 0 .. p. FOUND; NONE if infeasible; LOST if
+    rounding hides which path is longer: then retry with more noise. Gains within `noise` are ties."""
+    worth, start, lower, upper, banned = network
     groups, k = lower.shape
     owed = np.empty((groups, k), np.int64)
     earned = np.empty((groups, k))
@@ -299,9 +287,8 @@ def prefix_argmax(problem: GroupSequence) -> tuple[Ints, Floats]:
     group, held = np.empty(problem.positions, dtype=np.int64), np.empty(problem.lower.shape, dtype=np.int64)
     small = not assign_groups.pays(WORK * problem.groups * problem.positions**2)
     for noise in NOISES:
-        state = (assign_groups.in_python if small else assign_groups)(
-            *problem.network, noise * problem.scale, group, held
-        )
+        assign = assign_groups.in_python if small else assign_groups
+        state = assign(problem.network, noise * problem.scale, group, held)
         if state == FOUND:
             return group, problem.priced(group, held, compiled=not small)
         if state == NONE:

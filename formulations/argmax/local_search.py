@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.argmax.layout import LOCAL, Answers, Layout, fill_order, fill_up, query_rows, settle
-from formulations.argmax.order_ideals import sort_chains
+from formulations.argmax.order_ideals import SortedChains, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Out
 from formulations.compiled import compiled, inlined, longest_query
 
@@ -47,22 +47,14 @@ def _refined(label: Bytes, count: int, size: Ints, step: int, end: int, spare: B
 
 
 @compiled(internal=True)
-def search_labels(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    stop: int,
-    label: Out[Bytes],
-) -> float:
+def search_labels(query: SortedChains, stop: int, label: Out[Bytes]) -> float:
     """label[p] = the chain whose next document is at position p < stop in an optimal order; the rounding error.
 
     Chains as in `best_labels`. Values count relative to the order at hand and an order is left only for one that is
     better by more than rounding, so that the search ends. If rounding hides an improvement of e within distance 1, it
     hides at most D e in all, by concavity, D being the largest distance of two orders.
     """
+    height, worth, start, size, discount, position_weights = query
     chains = worth.size
     power = 3 ** np.arange(chains + 1)
     index, ahead = np.full(power[chains], -1), np.empty((power[chains], chains), np.int64)
@@ -145,7 +137,8 @@ def search_range(scores: Floats, layout: Layout, begin: int, end: int, max_state
         members, result = layout.by_gain[top:bottom], found.order[top:bottom]
         begins = layout.chain_start[first_chain[q] : first_chain[q + 1] + 1]
         sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-        left = search_labels(height, layout.worth[first_chain[q] : first_chain[q + 1]], start, size, a, c, last, label)
+        chains = SortedChains(height, layout.worth[first_chain[q] : first_chain[q + 1]], start, size, a, c)
+        left = search_labels(chains, last, label)
         fill_order(label, document, start, last, result)
         fill_up(members, last, done, result)
         settle(s, b, a, c, result, left, q, found)

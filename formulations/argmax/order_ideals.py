@@ -10,6 +10,8 @@ layer is the merge of these lists with the best path to each state. With two gai
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from formulations.arrays import Bytes, Floats, Ints, Out, Shorts, Table
@@ -19,6 +21,18 @@ from formulations.sorting import sort_pairs
 CHAINS = 16  # most distinct gains that are merged; with more, states are too many anyway
 
 LAST = (1 << 63) - 1
+
+
+class SortedChains(NamedTuple):
+    """Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]];
+    and the weights of the positions."""
+
+    height: Out[Floats]
+    worth: Floats
+    start: Out[Ints]
+    size: Out[Ints]
+    discount: Floats
+    position_weights: Floats
 
 
 @compiled(internal=True)

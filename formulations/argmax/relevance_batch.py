@@ -31,7 +31,6 @@ from formulations.argmax.relevance_two_grades import (
     grid_range,
     merge_range,
     sort_range,
-    triangle_range,
 )
 from formulations.arrays import Bools, Bytes, Floats, Ints, Out
 from formulations.compiled import Kernel, compiled
@@ -54,7 +53,7 @@ def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Byt
     graded = ((ways == LATTICE) | (ways == TAIL)).astype(np.int8)
     merged, stop = 1 - graded, np.where(ways == TAIL, layout.stop, batch.sizes)
     known, used = _searches(batch), np.unique(ways).tolist()
-    searches = [(known[way], (ways == way).astype(np.int8)) for way in used if way in known]
+    searches = [(known[way], np.where(ways == way, ways, 0)) for way in used if way in known]
     if GRID in used:
         cells = (layout.irrelevant + 1.0) * (batch.sizes - layout.irrelevant + 1.0)
         _affordable(batch, cells, ways == GRID, MOST_CELLS)
@@ -81,7 +80,7 @@ def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Byt
 def _searches(batch: RelevanceBatch) -> dict[int, Kernel[Any, None]]:
     """The kernel of each method that finds the number of irrelevant documents above each relevant one."""
     one_pass = first_good_range if batch.map.kind == PAIRWISE else first_relevant_range
-    return {ONE_PASS: one_pass, EACH: each_range, TRIANGLE: triangle_range, GRID: grid_range}
+    return {ONE_PASS: one_pass, EACH: each_range, TRIANGLE: grid_range, GRID: grid_range}
 
 
 def kernels_for(batch: RelevanceBatch, ways: Bytes) -> list[Kernel[Any, None]]:

@@ -24,8 +24,8 @@ from formulations.problems.problem import EPSILON
 from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, TABLE
 
-PATTERN_WAYS = ("grid", "lattice", "independent choices", "triangle and tail", "one pass", "lattice and tail", "sort")
-GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL, SORT = range(7)
+PATTERN_WAYS = ("sort", "grid", "lattice", "independent choices", "triangle and tail", "one pass", "lattice and tail")
+SORT, GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL = range(7)
 
 KINDS = (PAIRWISE, POSITIONAL, FIRST)
 

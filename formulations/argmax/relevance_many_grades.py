@@ -3,9 +3,9 @@
 A state is reached from states with one document less of some chain; among tied paths the lowest chain comes last.
 States are visited in lexicographic order, so their predecessors are known. If the discount is 0 from position k on,
 only states of up to k documents count (C(k + G, G) for G chains). Each state of k documents is completed by its tail,
-the remaining documents by score. Under the pairwise map a tail is a sum over pairs of chains, each O(1) (see
-`triangle_range`); under the positional map it is merged; under the first-relevant map it is the best number of others
-above the first relevant document, if that remains.
+the remaining documents by score. Under the pairwise map a tail is a sum over pairs of chains, each O(1), as
+in `relevance_two_grades`; under the positional map it is merged; under the first-relevant map it is the best number of
+others above the first relevant document, if that remains.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.argmax.order_ideals import sort_chain
-from formulations.argmax.relevance_layout import RelevanceLayout
-from formulations.arrays import Bytes, Floats, Ints, Out, Shorts
+from formulations.argmax.relevance_layout import TRIANGLE, RelevanceLayout
+from formulations.arrays import Bools, Bytes, Floats, Ints, Out, Shorts
 from formulations.compiled import compiled, inlined, longest_query
 
 
@@ -165,71 +165,6 @@ def first_relevant_range(
 _PAIRWISE, _POSITIONAL, _FIRST = range(3)
 
 
-@compiled()
-def grid_range(height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]) -> None:
-    """above: the number of irrelevant documents above each relevant one, for the queries `taken`. A table of shape
-    (2, n₋ + 1, n₊ + 1) holds the gains of both."""
-    share, discount, table, weight = layout.share, layout.discount, layout.table, layout.weight
-    offsets, irrelevant, starts, kind = layout.offsets, layout.irrelevant, layout.starts, layout.kind
-    longest, largest = 1, 1
-    for q in range(begin, end):
-        if taken[q]:
-            n = offsets[q + 1] - offsets[q]
-            longest, largest = max(longest, n), max(largest, (irrelevant[q] + 1) * (n - irrelevant[q] + 1))
-    reached, by_good = np.empty(longest + 1), np.empty(largest, np.bool_)
-    for q in range(begin, end):
-        if not taken[q]:
-            continue
-        low, high, b = offsets[q], offsets[q + 1], irrelevant[q]
-        g = high - low - b
-        bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
-        cells = table[starts[q] : starts[q + 1]]
-        tabled, half = cells.size > 0, (b + 1) * (g + 1)
-        strength = 0.0 if kind == _POSITIONAL else weight[q]
-        for x in range(g + 1):
-            passed, row = 0.0, x * (b + 1)
-            for j in range(b + 1):
-                value = -np.inf
-                if x == 0 and j == 0:
-                    value = 0.0
-                if j > 0:
-                    step = 0.0
-                    if kind == _POSITIONAL:
-                        step = weight[low + x + j - 1] * bad[j - 1]
-                    elif kind == _FIRST and x == 0:
-                        step = strength * bad[j - 1]
-                    if tabled:
-                        step -= cells[(j - 1) * (g + 1) + x]
-                    value = reached[j - 1] + step
-                    by_good[row + j] = False
-                if x > 0:
-                    s, step = good[x - 1], 0.0
-                    if kind == _POSITIONAL:
-                        step = weight[low + x - 1 + j] * s
-                    elif kind == _PAIRWISE:
-                        step = strength * (passed - j * s)
-                    elif x == 1:
-                        step = -strength * j * s
-                    if tabled:
-                        step -= cells[half + j * (g + 1) + x - 1]
-                    else:
-                        step -= share[low + x - 1] * d[x - 1 + j]
-                    other = reached[j] + step
-                    if other > value:
-                        value = other
-                        by_good[row + j] = True
-                reached[j] = value
-                if j < b:
-                    passed += bad[j]
-        x, j = g, b
-        while x > 0:
-            if by_good[x * (b + 1) + j]:
-                above[low + b + x - 1] = j
-                x -= 1
-            else:
-                j -= 1
-
-
 @inlined
 def _pairwise_tails(
     bad: Floats,
@@ -280,67 +215,96 @@ def _positional_tails(bad: Floats, good: Floats, position_weights: Floats, k: in
         tail[first] = total
 
 
+@inlined
+def _fill_row(
+    x: int, last: int, tailed: bool, kind: int, bad: Floats, good: Floats, c: Floats, strength: float,
+    share: Floats, discount: Floats, cells: Floats, reached: Floats, by_good: Bools,
+) -> None:  # fmt: skip
+    """reached[j]: the value of the best path to x relevant documents and j <= last others, from the row before;
+    by_good[j]: whether its last document is relevant."""
+    tabled, width, half = cells.size > 0 and not tailed, good.size + 1, (bad.size + 1) * (good.size + 1)
+    passed = 0.0
+    for j in range(last + 1):
+        value = -np.inf
+        if x == 0 and j == 0:
+            value = 0.0
+        if j > 0:
+            step = 0.0
+            if kind == _POSITIONAL:
+                step = c[x + j - 1] * bad[j - 1]
+            elif kind == _FIRST and x == 0:
+                step = strength * bad[j - 1]
+            if tabled:
+                step -= cells[(j - 1) * width + x]
+            value = reached[j - 1] + step
+            by_good[j] = False
+        if x > 0:
+            s, step = good[x - 1], 0.0
+            if kind == _POSITIONAL:
+                step = c[x - 1 + j] * s
+            elif kind == _PAIRWISE:
+                step = strength * (passed - j * s)
+            elif x == 1:
+                step = -strength * j * s
+            earned = cells[half + j * width + x - 1] if tabled else share[x - 1] * discount[x - 1 + j]
+            other = reached[j] + step - earned if tailed else reached[j] + (step - earned)
+            if other > value:
+                value = other
+                by_good[j] = True
+        reached[j] = value
+        if j < bad.size:
+            passed += bad[j]
+
+
 @compiled()
-def triangle_range(
-    height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]
-) -> None:
-    """As `grid_range`, for a discount that ends at stop[q]."""
-    share, discount, weight, positional = layout.share, layout.discount, layout.weight, layout.kind == _POSITIONAL
-    offsets, irrelevant, stop = layout.offsets, layout.irrelevant, layout.stop
-    longest, deepest = 1, 0
+def grid_range(height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]) -> None:
+    """above: the number of irrelevant documents above each relevant one, for the queries whose method is `taken`: the
+    full grid, or up to position stop[q] and a tail. A table of shape (2, n₋ + 1, n₊ + 1) holds the gains of both."""
+    share, discount, table, weight = layout.share, layout.discount, layout.table, layout.weight
+    offsets, irrelevant, starts, kind = layout.offsets, layout.irrelevant, layout.starts, layout.kind
+    longest, deepest, largest = 1, 0, 1
     for q in range(begin, end):
         if taken[q]:
-            longest, deepest = max(longest, offsets[q + 1] - offsets[q]), max(deepest, stop[q])
-    beta, tail = np.empty(longest, np.int64), np.empty(deepest + 1)
-    scored, summed, free = np.empty(longest + 1), np.empty(longest + 1), np.empty(longest + 1)
-    reached, by_good = np.empty((deepest + 1, deepest + 1)), np.empty((deepest + 1, deepest + 1), np.bool_)
+            n, b = offsets[q + 1] - offsets[q], irrelevant[q]
+            k = layout.stop[q] if taken[q] == TRIANGLE else n
+            longest, deepest = max(longest, n), max(deepest, k)
+            largest = max(largest, (min(b, k) + 1) * (min(n - b, k) + 1))
+    reached, by_good, tail = np.empty(longest + 1), np.empty(largest, np.bool_), np.empty(deepest + 1)
+    beta, scored, summed = np.empty(longest, np.int64), np.empty(longest + 1), np.empty(longest + 1)
+    free = np.empty(longest + 1)
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, b, k = offsets[q], offsets[q + 1], irrelevant[q], stop[q]
+        low, high, b, tailed = offsets[q], offsets[q + 1], irrelevant[q], taken[q] == TRIANGLE
         bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
-        g = good.size
+        g, k = good.size, layout.stop[q] if tailed else high - low
+        own, cells, width = share[low:high], table[starts[q] : starts[q + 1]], min(k, b) + 1
+        positional = kind == _POSITIONAL
         c = weight[low:high] if positional else d
-        kappa = 0.0 if positional else weight[q]
-        if positional:
+        strength = 0.0 if positional else weight[q]
+        if tailed and positional:
             _positional_tails(bad, good, c, k, tail)
-        else:
-            _pairwise_tails(bad, good, kappa, k, tail, beta, scored, summed, free)
-        most, at = -np.inf, 0
+        elif tailed:
+            _pairwise_tails(bad, good, strength, k, tail, beta, scored, summed, free)
+        most, at = -np.inf, 0 if tailed else g
         for x in range(min(k, g) + 1):
-            passed = 0.0
-            for j in range(min(k - x, b) + 1):
-                value = -np.inf
-                if x == 0 and j == 0:
-                    value = 0.0
-                if j > 0:
-                    value = reached[x, j - 1] + (c[x + j - 1] * bad[j - 1] if positional else 0.0)
-                    by_good[x, j] = False
-                if x > 0:
-                    p = x - 1 + j
-                    up = c[p] * good[x - 1] if positional else kappa * (passed - j * good[x - 1])
-                    other = reached[x - 1, j] + up - share[low + x - 1] * d[p]
-                    if other > value:
-                        value = other
-                        by_good[x, j] = True
-                reached[x, j] = value
-                if j < b:
-                    passed += bad[j]
-                if x + j == k and value + tail[x] >= most:
-                    most, at = value + tail[x], x
+            last, won = min(k - x, b), by_good[x * width : (x + 1) * width]
+            if tailed:  # twice, so that each is compiled for its case
+                _fill_row(x, last, True, kind, bad, good, c, strength, own, d, cells, reached, won)
+            else:
+                _fill_row(x, last, False, kind, bad, good, c, strength, own, d, cells, reached, won)
+            if tailed and k - x <= b and reached[k - x] + tail[x] >= most:
+                most, at = reached[k - x] + tail[x], x
         there = above[low + b : high]
-        x, j = at, k - at
-        if positional:
+        x, j = at, min(k - at, b)
+        if tailed:
             passed_irrelevant = j
             for y in range(x, g):
-                while passed_irrelevant < b and bad[passed_irrelevant] > good[y]:
+                while positional and passed_irrelevant < b and bad[passed_irrelevant] > good[y]:
                     passed_irrelevant += 1
-                there[y] = passed_irrelevant
-        else:
-            for y in range(x, g):
-                there[y] = max(j, beta[y])
+                there[y] = passed_irrelevant if positional else max(j, beta[y])
         while x > 0:
-            if by_good[x, j]:
+            if by_good[x * width + j]:
                 there[x - 1] = j
                 x -= 1
             else:

@@ -14,8 +14,6 @@ t, sum to the total cost of the removed documents.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from formulations.argmax.layout import (
@@ -30,21 +28,9 @@ from formulations.argmax.layout import (
     query_rows,
     settle,
 )
-from formulations.argmax.order_ideals import CHAINS, sort_chains
+from formulations.argmax.order_ideals import CHAINS, SortedChains, sort_chains
 from formulations.arrays import Bytes, Cube, Floats, Ints, Out, Shorts, Table
 from formulations.compiled import compiled, inlined
-
-
-class SortedChains(NamedTuple):
-    """Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]];
-    and the weights of the positions."""
-
-    height: Out[Floats]
-    worth: Floats
-    start: Out[Ints]
-    size: Out[Ints]
-    discount: Floats
-    position_weights: Floats
 
 
 @compiled(internal=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +24,23 @@ from formulations.problems.problem import EPSILON, Problem, checked_dual, intege
 from formulations.problems.program import Block, Program, with_constant
 
 
+class GroupNetwork(NamedTuple):
+    """The arrays of a `GroupSequence` that kernels read; start: the first column of each group in worth."""
+
+    worth: Table[Floats]
+    start: Ints
+    lower: Table[Ints]
+    upper: Table[Ints]
+    banned: Table[Bools]
+
+
 @compiled()
 def settle_prices(
-    worth: Table[Floats],
-    start: Ints,
-    lower: Table[Ints],
-    upper: Table[Ints],
-    banned: Table[Bools],
-    noise: float,
-    group: Ints,
-    held: Table[Ints],
-    price: Out[Table[Floats]],
+    network: GroupNetwork, noise: float, group: Ints, held: Table[Ints], price: Out[Table[Floats]]
 ) -> None:
     """price[g, p], the dual of passing position p in group g, for the group at each position; held[g, p] counts group g
     at positions 0 .. p. At most as many sweeps as nodes; rises within `noise` count as ties."""
+    worth, start, lower, upper, banned = network
     groups, k = lower.shape
     height = np.zeros((groups, k + 1))
     top = 0.0
@@ -219,14 +222,13 @@ class GroupSequence(Problem):
         return self.priced(group, self.counts(group), compiled=paid).ravel()
 
     @property
-    def network(self) -> tuple[Floats, Ints, Ints, Ints, Bools]:
-        """The arrays that kernels read."""
-        return self.worth, self.start, self.lower, self.upper, self.banned
+    def network(self) -> GroupNetwork:
+        return GroupNetwork(self.worth, frozen(self.start), self.lower, self.upper, self.banned)
 
     def priced(self, group: Ints, held: Ints, compiled: bool) -> Floats:
         """(groups, k) the duals of a sequence with these counts; they prove it optimal if it is."""
         price = np.empty(self.lower.shape)
-        (settle_prices if compiled else settle_prices.in_python)(*self.network, NOISE * self.scale, group, held, price)
+        (settle_prices if compiled else settle_prices.in_python)(self.network, NOISE * self.scale, group, held, price)
         return price
 
     @property

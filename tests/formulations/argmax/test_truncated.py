@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.layout import Layout, find_cones, prefix_length
-from formulations.argmax.order_ideals import best_labels
-from formulations.argmax.truncated import SortedChains, best_first_prefixes
+from formulations.argmax.order_ideals import SortedChains, best_labels
+from formulations.argmax.truncated import best_first_prefixes
 from formulations.arrays import frozen
 
 POSITIONS = np.arange(1.0, 1001.0)
