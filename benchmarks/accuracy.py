@@ -40,7 +40,15 @@ from rankopt.data import Queries, concatenate
 from rankopt.data.normalization import METHODS, normalize
 from rankopt.evaluation.comparison import compare
 from rankopt.measures import evaluate
-from rankopt.rankers import BoostedRanker, LargeMarginRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers import (
+    BoostedRanker,
+    DirectRanker,
+    LargeMarginRanker,
+    LossRanker,
+    PairwiseRanker,
+    RegressionRanker,
+    SmoothRanker,
+)
 
 Learner = Callable[[Split, int], np.ndarray]
 """From a split and a seed to the scores of the test documents."""
@@ -80,6 +88,12 @@ LINEAR: dict[str, Learner] = {
     "LargeMarginRanker, w0 RankSVM": ranker(lambda seed: LargeMarginRanker(w0="ranksvm")),
     "ridge (scikit-learn)": ridge,
 }
+OTHERS: dict[str, Learner] = {
+    "SmoothRanker": ranker(lambda seed: SmoothRanker()),
+    "DirectRanker": ranker(lambda seed: DirectRanker(random_state=seed)),
+    'LossRanker("listnet")': ranker(lambda seed: LossRanker("listnet")),
+    'LossRanker("listmle")': ranker(lambda seed: LossRanker("listmle")),
+}
 PEERS = ("lambdarank", "rank_xendcg")
 TREES: dict[str, Learner] = {
     "BoostedRanker": ranker(lambda seed: BoostedRanker(random_state=seed, n_jobs=1)),
@@ -87,7 +101,7 @@ TREES: dict[str, Learner] = {
     "rank:ndcg (XGBoost)": trees("rank:ndcg"),
     **({"YetiRank (CatBoost)": trees("YetiRank")} if find_spec("catboost") else {}),
 }
-RANKERS = LINEAR | TREES
+RANKERS = LINEAR | OTHERS | TREES
 MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@1", "P@3", "P@5", "P@10", "AP")
 
 

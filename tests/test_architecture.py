@@ -272,7 +272,7 @@ def classes(name):
 
 
 def test_an_estimator_has_at_most_three_base_classes_of_ours():
-    named = {**rankopt.rankers.RANKERS, **rankopt.experimental.PARTS}
+    named = {**rankopt.rankers.MODEL_CLASSES, **rankopt.experimental.PARTS}
     kinds = [kind for kind in (exists_at(place) for place in named.values()) if hasattr(kind, "fit")]
     assert len(kinds) >= 11
     for kind in kinds:
@@ -301,7 +301,7 @@ def test_importing_the_packages_loads_nothing_heavy():
         assert HEAVY.intersection(loaded) == set(), name
 
 
-MOST_FILES = 321
+MOST_FILES = 317
 """Most files of the two packages; a change that needs more lists its files and raises it."""
 
 

@@ -18,7 +18,7 @@ import sklearn
 import formulations
 from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
 from formulations.display import LINES, WIDE, CompactReprMixin, first_lines
-from formulations.experimental import pareto_front, slack_rescaled_ranking, solve_slack_rescaled
+from formulations.experimental import slack_rescaled_ranking, solve_slack_rescaled
 from formulations.problems.problem import Problem
 from rankopt.data import Queries, load_sample
 from rankopt.evaluation.evaluation import JudgedQueries
@@ -145,7 +145,6 @@ def large_problems():
     witness = verify_integrality(np.kron(np.eye(6, dtype=int), np.ones((2, 2), dtype=int)) + circulant(12))
     yield from (witness, verify_integrality(np.eye(40, dtype=int)))
     yield formulations.birkhoff_decomposition(np.full((12, 12), 1 / 12))
-    yield pareto_front(assigned, ("few", range(1, 4)), ("at_most", range(1, 3)))
     yield formulations.sensitivity(assigned, "few", range(1, 20))
 
 

@@ -115,7 +115,7 @@ from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong
 from rankopt.measures import ERR, P, RBP, compare_runs, evaluate, join, nDCG, read_qrels, read_run, write_run
 from rankopt.rankers import LargeRanker  # wrong
-from rankopt.experimental import DirectBoostedRanker, McRanker
+from rankopt.experimental import DirectBoostedRanker
 from rankopt.rankers import BoostedRanker, CofiRanker, DirectRanker, LargeMarginRanker, LossRanker
 from rankopt.rankers import MatchingRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
@@ -138,7 +138,6 @@ CofiRanker(item_prior="none")  # wrong
 CofiRanker(factors="all")  # wrong
 BoostedRanker(bound="tight")  # wrong
 DirectBoostedRanker(strategy="stagewise")  # wrong
-McRanker(expectation="gains")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), time_limit="3 s")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), 3)  # wrong
 RankingSet("6", 3)  # wrong

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 from formulations.registry import member
 
 if TYPE_CHECKING:
-    from formulations.experimental.integral_instance import nearest_integral as nearest_integral
-    from formulations.experimental.quotas import LimitValueFunction as LimitValueFunction
-    from formulations.experimental.quotas import pareto_front as pareto_front
     from formulations.experimental.slack_rescaling import SlackRescaledRanking as SlackRescaledRanking
     from formulations.experimental.slack_rescaling import slack_rescaled_ranking as slack_rescaled_ranking
     from formulations.experimental.slack_rescaling import solve_slack_rescaled as solve_slack_rescaled
 
 NAMES = {
-    "LimitValueFunction": "formulations.experimental.quotas:LimitValueFunction",
     "SlackRescaledRanking": "formulations.experimental.slack_rescaling:SlackRescaledRanking",
-    "nearest_integral": "formulations.experimental.integral_instance:nearest_integral",
-    "pareto_front": "formulations.experimental.quotas:pareto_front",
     "slack_rescaled_ranking": "formulations.experimental.slack_rescaling:slack_rescaled_ranking",
     "solve_slack_rescaled": "formulations.experimental.slack_rescaling:solve_slack_rescaled",
 }

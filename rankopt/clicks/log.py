@@ -321,7 +321,7 @@ class ClickLog(CompactReprMixin):
                 continue
             features = self.queries.features
             if model is None:
-                learned: Any = of_scaled_features(Ridge())
+                learned: Any = of_scaled_features(Ridge(), features)
                 learned.fit(features[train], target[train], ridge__sample_weight=weight[train])
             else:
                 learned = clone(model).fit(features[train], target[train], sample_weight=weight[train])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import Floats, Ints, generator
 from formulations.display import CompactReprMixin, axes_for
@@ -278,12 +278,15 @@ def _linked(shown: csr_array, clicked: csr_array) -> Any:
     return linked | ((clicked.sum(axis=0) == 0) & ((clicked @ linked.astype(float)) @ shown > 0))
 
 
-def of_scaled_features(model: Any) -> Any:
-    """A scikit-learn model of scaled features, with means and indicators in place of NaN."""
+def of_scaled_features(model: Any, features: Any) -> Any:
+    """A scikit-learn model of scaled features, with means and indicators in place of NaN. DataError for features whose
+    variance is not a number."""
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    if (np.abs(features.data if issparse(features) else features) > 1e150).any():
+        raise DataError("the squares of the features leave double precision; divide features beyond 1e150")
     imputer = SimpleImputer(add_indicator=True, keep_empty_features=True)
     return make_pipeline(imputer, StandardScaler(with_mean=False), model)
 
@@ -315,7 +318,7 @@ def _by_em(counts: _Counts, features: Any, model: Any, times: Floats, rounds: in
         index = np.r_[np.arange(known.size), np.arange(known.size)]
         if model is None:
             if learned is None:
-                learned = of_scaled_features(LogisticRegression(warm_start=True, max_iter=300))
+                learned = of_scaled_features(LogisticRegression(warm_start=True, max_iter=300), features)
             learned.fit(X[index], both, logisticregression__sample_weight=weight)
         else:
             learned = clone(model).fit(X[index], both, sample_weight=weight)

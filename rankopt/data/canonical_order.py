@@ -65,7 +65,7 @@ class Arrangement(CompactReprMixin):
         if not selected.size:
             grades, starts = self.graded, self.offsets[:-1]
             differs = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
-            cure = "pass queries with at least two different grades"
+            cure = "pass queries with at least two different grades (of clicks: gains)"
             if differs[self.weights > 0].any():
                 span = f"from {grades.min():g} to {grades.max():g}"
                 cure = f"their grades, {span}, differ, but it takes others, or other options"

@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING
 from formulations.registry import lazy
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
-    from rankopt.experimental.counterfactual import CounterfactualChange as CounterfactualChange
-    from rankopt.experimental.counterfactual import ShadowPrices as ShadowPrices
-    from rankopt.experimental.counterfactual import counterfactual_change as counterfactual_change
-    from rankopt.experimental.counterfactual import shadow_prices as shadow_prices
     from rankopt.experimental.direct_trees import DirectBoostedRanker as DirectBoostedRanker
-    from rankopt.experimental.mcrank import McRanker as McRanker
     from rankopt.experimental.slack_rescaling import RescaledSlack as RescaledSlack
 
 PARTS = {
-    "CounterfactualChange": "rankopt.experimental.counterfactual:CounterfactualChange",
-    "ShadowPrices": "rankopt.experimental.counterfactual:ShadowPrices",
-    "counterfactual_change": "rankopt.experimental.counterfactual:counterfactual_change",
-    "shadow_prices": "rankopt.experimental.counterfactual:shadow_prices",
     "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker",
-    "McRanker": "rankopt.experimental.mcrank:McRanker",
     "RescaledSlack": "rankopt.experimental.slack_rescaling:RescaledSlack",
 }
 """Everything here, `name: "module:object"`, loaded on first use."""

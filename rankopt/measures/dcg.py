@@ -97,7 +97,8 @@ def discount_of(form: str | tuple[float, ...] | Callable[[int], Floats], n: int,
 def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance: Floats) -> Floats:
     """Document weights (N,) of grades (N,). MeasureError for grades without a gain; LargeGainWarning beyond 2^31."""
     gain = _gains(form, relevance)
-    warn_if_large(gain)
+    if form != "linear":
+        warn_if_large(gain)
     return gain
 
 

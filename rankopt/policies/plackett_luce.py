@@ -175,6 +175,9 @@ class PlackettLuceRanker(LinearRanker):
         self.normalize = normalize
         self.missing = missing
 
+    def _takes_gains(self) -> bool:
+        return True
+
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if evaluation is not None:
             raise OptionError("eval_set is not used by PlackettLuceRanker; leave it out")

@@ -206,6 +206,8 @@ def is_log(X: Any) -> bool:
 
 def of_clicks(X: Any, eval_set: Any, propensities: Any, estimator: Any, query_weight: Any) -> tuple[Any, Any, Any]:
     """X, eval_set, of a log of clicks its queries with gains, and the weights of queries."""
+    if isinstance(eval_set, list) and len(eval_set) == 1 and is_log(eval_set[0]):
+        eval_set = eval_set[0]
     logs = [is_log(X), is_log(eval_set)]
     if any(logs) and propensities is None:
         raise OptionError("clicks need propensities=, as of rankopt.clicks.PositionBias.from_swaps(log)")
@@ -243,7 +245,7 @@ def measuring_gains(ranker: Any, queries: Queries) -> Iterator[None]:
         raise OptionError(
             f"{type(ranker).__name__} trains no function that is linear in the gains of documents, so estimates from "
             "clicks would be biased; use LargeMarginRanker, SmoothRanker, DirectRanker, BoostedRanker, "
-            "RegressionRanker or LossRanker('squared')"
+            "PlackettLuceRanker, RegressionRanker or LossRanker('squared')"
         )
     given, ranker.measure = ranker.measure, measure_for(ranker, queries)
     try:

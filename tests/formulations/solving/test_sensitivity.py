@@ -22,7 +22,6 @@ from formulations import (
     suggest_changes,
     verify_integrality,
 )
-from formulations.experimental.quotas import pareto_front
 from formulations.solving.sensitivity import SensitivityCurve, limit_of
 
 N, K = 6, 3
@@ -190,8 +189,6 @@ def test_limits_of_a_share_are_shares_and_each_point_is_the_best_ranking_there(n
     assert np.isnan(curve.price).all()
     assert "price" not in str(curve)
     assert (curve.above(SHARES)[there] >= curve.value[there] - 1e-9).all()
-    front = pareto_front(problem, ("q_2", SHARES), ("q", [1, 2]))
-    np.testing.assert_allclose(front.value[:, 1], truth, atol=1e-9)
     for limit in (4, -0.1, 1.01):
         with pytest.raises(InvalidProblemError, match="'q_2' limits a share: limits must be from 0 to 1; got "):
             sensitivity(problem, "q_2", [limit])

@@ -1,5 +1,7 @@
 """Rankers that learn from clicks: by a measure that is linear in the gains, with the certificates of other fits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -8,6 +10,7 @@ from rankopt.clicks import PositionBias, TrustBias, click_probability, simulate_
 from rankopt.data import concatenate, load_sample
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import ScoreLoss
+from rankopt.policies import PlackettLuceRanker
 from rankopt.rankers import (
     BoostedRanker,
     DirectRanker,
@@ -154,13 +157,31 @@ def test_what_is_refused(log, sample):
     for method in (ranker.predict, ranker.score):
         with pytest.raises(OptionError, match=r"only `fit` takes a ClickLog; pass log\.queries"):
             method(log)
+    huge = replace(log, queries=log.queries.replace(features=1e300 * log.queries.features))
+    with pytest.raises(DataError, match="squares of the features leave double precision"):
+        huge.gains(BIAS, "dr")
     with pytest.raises(DataError, match="the gain is nan"):
         sample.train.with_gains(np.full(sample.train.n_documents, np.nan))
     with pytest.raises(DataError, match="differ in having grades, or gains"):
         concatenate([sample.train.select([0]), sample.train.select([1]).with_gains(np.zeros(80))])
 
 
+def test_large_gains_order_as_small_ones_do_and_need_no_other_measure(sample, rng):
+    gains = rng.normal(size=sample.train.n_documents)
+    small, large = (LargeMarginRanker().fit(sample.train.with_gains(c * gains)) for c in (1.0, 2.0**40))
+    assert_allclose(large.coef_, 2.0**40 * small.coef_, rtol=1e-6, atol=0.0)
+
+
+def test_policies_learn_from_clicks_as_from_grades(sample, log):
+    train, options = sample.train.select(np.arange(10)), {"max_iter": 50, "random_state": 0}
+    graded = PlackettLuceRanker("DCG(gain='linear')@10", **options).fit(train)
+    given = PlackettLuceRanker(**options).fit(train.replace(relevance=None).with_gains(train.relevance))
+    assert_array_equal(given.coef_, graded.coef_)
+    learned = PlackettLuceRanker(**options).fit(log, propensities=BIAS)
+    assert learned.utility_[-1] > learned.utility_[0]
+
+
 def test_evaluation_queries_may_be_clicks(log, sample):
     train, held = log.select(np.arange(30)), log.select(np.arange(30, 40))
-    ranker = LargeMarginRanker().fit(train, propensities=BIAS, eval_set=held)
+    ranker = LargeMarginRanker().fit(train, propensities=BIAS, eval_set=[held])
     assert_allclose(ranker.best_score_, ranker.score(held.gains(BIAS)))

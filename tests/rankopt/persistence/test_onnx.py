@@ -7,7 +7,7 @@ import pytest
 
 from rankopt.data import Queries, load_sample
 from rankopt.errors import OptionError
-from rankopt.experimental import DirectBoostedRanker, McRanker
+from rankopt.experimental import DirectBoostedRanker
 from rankopt.rankers import (
     BoostedRanker,
     CofiRanker,
@@ -103,8 +103,8 @@ def test_what_cannot_be_written_says_why():
     few = SAMPLE.train.select(range(4))
     with pytest.raises(OptionError, match=r"normalize = 'rank' of RegressionRanker .*QueryNormalizer"):
         to_onnx(RegressionRanker(1.0, normalize="rank").fit(few))
-    with pytest.raises(OptionError, match="McRanker cannot be written as ONNX"):
-        to_onnx(McRanker().fit(few))
+    with pytest.raises(OptionError, match="CofiRanker cannot be written as ONNX"):
+        to_onnx(CofiRanker().fit([["u", "v"], ["u", "w"], ["x", "v"], ["x", "w"]], [1, 2, 2, 1]))
     with pytest.raises(ValueError, match="not fitted"):
         to_onnx(LargeMarginRanker())
     assert not hasattr(CofiRanker, "_as_graph")
