@@ -300,7 +300,8 @@ def _curve(
     low, high = limit_range(limit)
     differing = np.clip(limits, low, high)
     points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
-    curve = _assembled(f"{name} {limit.title}", limits, [points[one] for one in differing.tolist()])
+    share = "" if limit.shares is None else "share "
+    curve = _assembled(f"{name} {share}{limit.side}", limits, [points[one] for one in differing.tolist()])
     loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
     loose &= ~curve.empty & (limit.shares is None)  # `relaxed` bounds the rankings under any limit
     return replace(curve, price=frozen(np.where(loose, 0.0, curve.price)))
@@ -407,10 +408,6 @@ class ConstraintLimit:
     rows: Bools
     side: str
     shares: ShareLimit | None = None
-
-    @property
-    def title(self) -> str:
-        return self.side if self.shares is None else f"share {self.side}"
 
     def at(self, limit: float) -> RankingSet:
         """The set with this limit (see `check`)."""

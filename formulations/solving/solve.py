@@ -86,20 +86,16 @@ class SolveOptions:
             if value is None:
                 continue
             if supports_option(solver, name):
-                aimed = replace(aimed, **{name: _merge_options(name, value, getattr(aimed, name))})
+                own = getattr(aimed, name)
+                if name == "time_limit":  # the shorter one
+                    value = min(value, np.inf if own is None else own)
+                aimed = replace(aimed, **{name: {**own, **value} if name == "options" else value})
             elif strict:
                 such = "" if name == "options" else ", such as 'auto'"
                 raise UnknownSolverError(
                     f"{solver.spec!r} has no {word}; leave out {name}={value!r}, or choose another solver{such}"
                 )
         return cast("Solver", aimed)
-
-
-def _merge_options(name: str, value: Any, own: Any) -> Any:
-    """The options merged with the solver's own: the shorter time limit, the options of both."""
-    if name == "time_limit":
-        return min(value, np.inf if own is None else own)
-    return {**own, **value} if name == "options" else value
 
 
 log = logging.getLogger("formulations")
