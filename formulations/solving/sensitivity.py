@@ -346,13 +346,10 @@ def _point_of_program(
         return (np.nan, np.nan, np.nan, np.nan, 0.0)
     real = solution if moved.integer is None else solve(replace(moved, integer=None), solver)
     price = np.nan if real.y is None else float(real.y[rows].sum()) * (-1.0 if moved.is_maximization else 1.0)
-    off = (
-        abs(real.bound - solution.value)
-        if moved.integer is not None
-        else np.abs(solution.x - np.round(solution.x)).max()
-    )
-    slack = RELATIVE_GAP * max(1.0, abs(solution.value) if moved.integer is not None else 1.0)
-    return (solution.value, solution.bound, real.bound, price, float(off <= slack))
+    searched, value = moved.integer is not None, solution.value
+    off = abs(real.bound - value) if searched else np.abs(solution.x - np.round(solution.x)).max()
+    slack = RELATIVE_GAP * (max(1.0, abs(value)) if searched else 1.0)
+    return (value, solution.bound, real.bound, price, float(off <= slack))
 
 
 def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
