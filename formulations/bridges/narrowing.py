@@ -14,7 +14,7 @@ from formulations.arrays import Bools, Floats, Ints, memoized
 from formulations.bridges.widening import INTEGRAL, THRESHOLDS, Back, NotApplicable, Point, check_filled
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.duals import integral_point
-from formulations.constraints.rows import SetRows, widened
+from formulations.constraints.rows import SetRows
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, candidates, falls_in_groups
 from formulations.errors import FractionalSolutionError, SolverError
 from formulations.integrality.evidence import Proof
@@ -141,7 +141,7 @@ def to_linear_program(problem: ConstrainedRanking, integer: bool = False) -> tup
     dual of the relaxation."""
     stated, soft = problem.compiled, isinstance(problem, PenalizedRanking)
     needed = candidates(stated, problem.worth)
-    program = (widened if soft else SetRows.program)(stated, problem.worth, integer, needed)
+    program = problem.cell_program(integer, needed)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         prices = None if y is None else -y[stated.shape[0] :]

@@ -459,17 +459,15 @@ def solve_batch(
 
 
 def _answers(batch: RankTwoBatch | RelevanceBatch, solver: Any, order: Ints, value: Floats, bound: Floats) -> Any:
-    kind, spec = _solution_class(batch), str(getattr(solver, "spec", type(solver).__name__))
+    kind: Any = RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
+    spec = str(getattr(solver, "spec", type(solver).__name__))
     return kind(batch, order, value, bound, np.zeros(len(batch), dtype=np.int8), (spec,), spec)
-
-
-def _solution_class(batch: RankTwoBatch | RelevanceBatch) -> type[Any]:
-    return RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
 
 
 def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     """The orders of a batch solver, each checked to be an order of its query's documents."""
-    spec, kind = str(getattr(solver, "spec", type(solver).__name__)), _solution_class(batch)
+    spec = str(getattr(solver, "spec", type(solver).__name__))
+    kind = RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
     try:
         answer = solver.solve_batch(batch)
     except FormulationError:
