@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.ranking import RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import OrderValues
+
+if TYPE_CHECKING:
+    from formulations.problems.ranking_duals import RankedQueries
 
 RATIONAL_DOCUMENTS = 400  # largest query that is proved in rational numbers, which takes about a second
 
@@ -112,11 +115,15 @@ class BatchSolution(QuerySolutions[RankTwoBatch]):
     def _judged(self, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
         from formulations.problems.ranking_duals import judged
 
-        return judged(*self._given(), left, compiled)
+        return judged(self._ranked(), left, compiled)
 
-    def _given(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
+    def _ranked(self) -> RankedQueries:
+        from formulations.problems.ranking_duals import RankedQueries
+
         batch = self.problems
-        return batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets, self.order
+        return RankedQueries(
+            batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets, self.order
+        )
 
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
         """The same solution with values recomputed and bounds from duals of every query, for any solver and proof; both
@@ -127,7 +134,7 @@ class BatchSolution(QuerySolutions[RankTwoBatch]):
         """
         from formulations.problems.ranking_duals import bounds_of_orders
 
-        batch, bound = self.problems, bounds_of_orders(*self._given())
+        batch, bound = self.problems, bounds_of_orders(self._ranked())
         value, _ = self._judged(np.zeros(len(self)), not is_small(batch.offsets))
         answer = replace(self, value=value, bound=bound)
         sizes = np.diff(batch.offsets)

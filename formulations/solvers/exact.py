@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.argmax.assignment import assign_queries, candidates_of
 from formulations.argmax.group_limits import prefix_argmax
-from formulations.argmax.layout import WAYS, Layout, fill_cones
+from formulations.argmax.layout import ANY, WAYS, Answers, Layout, fill_cones
 from formulations.argmax.relevance_batch import argmax_of_patterns, kernels_for
 from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
 from formulations.argmax.relevance_numpy import search_small
@@ -93,11 +93,10 @@ class ExactArgmax(Solver):
         if compiled is None:
             compiled = self._is_large(batch) or DEFERRAL.ends(merge_range, fill_cones)
         if not compiled:
-            count = len(batch)
-            found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
+            found = Answers.empty(batch.offsets, ANY)
             weights = (batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets)
             with DEFERRAL.counted():
-                assign_queries(*weights, np.arange(count), *found)
+                assign_queries(*weights, np.arange(len(batch)), found)
             return BatchSolution(batch, *found, WAYS, self.spec)
 
         layout = batch.cached(

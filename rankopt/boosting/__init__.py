@@ -3,9 +3,7 @@
 LightGBM and XGBoost come with `pip install 'rankopt[boosting]'` and are loaded where they are used.
 """
 
-from typing import Any
-
-from formulations.registry import member
+from formulations.registry import lazy
 
 PARTS = {
     "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
@@ -18,10 +16,4 @@ PARTS = {
 
 __all__ = ["PARTS", *PARTS]
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)

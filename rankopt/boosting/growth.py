@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.boosting.objective import BoostingData, BoostingMetric, BoostingObjective
 from rankopt.boosting.tree_text import joined, text_of
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.validation import taken
 from rankopt.errors import OptionError
 from rankopt.rankers.run import shown
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
 
 
 def lightgbm() -> Any:
@@ -146,7 +144,6 @@ def best_round(values: Sequence[float]) -> int:
 
 
 def _data(train: Arrangement, reference: Any = None, categorical: Sequence[int] = ()) -> Any:
-    """The `lightgbm.Dataset`."""
     sizes = np.diff(train.offsets)
     weights: NDArray[np.float64] | None = np.repeat(train.weights * sizes.size, sizes)
     if np.ptp(train.weights) == 0:
@@ -161,10 +158,8 @@ def _data(train: Arrangement, reference: Any = None, categorical: Sequence[int] 
 def _init_scores(init: str, queries: Arrangement) -> NDArray[np.float64] | None:
     if not init:
         return None
-    scores: NDArray[np.float64] = (
-        lightgbm().Booster(model_str=init).predict(table(taken(queries.features, queries.rows)))
-    )
-    return scores
+    booster = lightgbm().Booster(model_str=init)
+    return np.asarray(booster.predict(table(taken(queries.features, queries.rows))))
 
 
 @dataclass(frozen=True, eq=False)

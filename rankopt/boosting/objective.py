@@ -11,8 +11,8 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.validation import column
 from rankopt.errors import DataError
 from rankopt.evaluation.evaluation import evaluate
@@ -23,9 +23,6 @@ from rankopt.measures.dcg import DiscountedGain
 from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.options import NOT_NEGATIVE, POSITIVE, SEED, Interval, check
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FORGOTTEN = (
     "{what} cannot rank because the data have no queries; give the data set group= (sizes of consecutive queries)"
@@ -43,18 +40,17 @@ class BoostingData:
 
     @classmethod
     def from_arrays(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> BoostingData:
-        """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own.
+        """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own;
+        or scores and a `lightgbm.Dataset`, as its `train` does.
 
         what: the caller's name, for the DataError if there are no queries.
         """
+        if hasattr(scores, "get_label"):
+            scores, data = relevance, scores
+            relevance, weight, group = data.get_label(), data.get_weight(), data.get_group()
         if group is None or np.size(group) == 0:
             raise DataError(FORGOTTEN.format(what=what))
         return cls._check(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
-
-    @classmethod
-    def of_dataset(cls, scores: Any, data: Any, what: str) -> BoostingData:
-        """Scores and a `lightgbm.Dataset`."""
-        return cls.from_arrays(data.get_label(), scores, data.get_weight(), data.get_group(), what)
 
     @classmethod
     def of_matrix(cls, scores: Any, matrix: Any, what: str) -> BoostingData:
@@ -152,10 +148,7 @@ class BoostingObjective:
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[Floats, Floats]:
         """For LightGBM: (grades, scores, weight, group) from its ranker, or (scores, data set) from its `train`."""
-        what = "the objective"
-        if hasattr(second, "get_label"):
-            return self.at(BoostingData.of_dataset(first, second, what))
-        return self.at(BoostingData.from_arrays(first, second, weight, group, what))
+        return self.at(BoostingData.from_arrays(first, second, weight, group, "the objective"))
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
         """For XGBoost: scores and a `DMatrix` with groups or query ids."""
@@ -178,7 +171,7 @@ class BoostingObjective:
         hessian[selected] = np.abs(slope) / mean + self.damping
         return (gradient, hessian) if rows.weights is None else (gradient * rows.weights, hessian * rows.weights)
 
-    def _draw_noise(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def _draw_noise(self, scores: Floats, offsets: Ints) -> Floats:
         """Normal numbers with the deviation that the scores have inside these queries."""
         sums = np.add.reduceat(scores, offsets[:-1])
         spread = np.sqrt(max(float(scores @ scores - sums @ (sums / np.diff(offsets))) / scores.size, 0.0))
@@ -225,10 +218,8 @@ class BoostingMetric:
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[str, float, bool]:
         """(name, value, that more is better): of (grades, scores, weight, group), or (scores, data set)."""
-        what = "the metric"
-        if hasattr(second, "get_label"):
-            return (repr(self.measure), self.at(BoostingData.of_dataset(first, second, what)), True)
-        return (repr(self.measure), self.at(BoostingData.from_arrays(first, second, weight, group, what)), True)
+        value = self.at(BoostingData.from_arrays(first, second, weight, group, "the metric"))
+        return repr(self.measure), value, True
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[str, float]:
         """(name, value) of scores and a `DMatrix`."""

@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
 from rankopt.boosting.growth import Growth, Member, grow, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
-from rankopt.data.canonical_order import canonical
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement, canonical
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
@@ -32,39 +34,13 @@ from rankopt.measures.notation import parse
 from rankopt.options import POSITIVE, RUN, Interval, Rules, as_numbers, check_options, seed_from
 from rankopt.persistence.models import load_model
 from rankopt.persistence.onnx import Nodes
+from rankopt.rankers import inputs
+from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import (
-    document_id,
-    in_one,
-    measuring_gains,
-    of_clicks,
-    query_weights,
-    read_evaluation,
-    read_pair,
-    read_queries,
-    warn_without_queries,
-)
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyMap,
-    AnyMeasure,
-    AnyPositionWeights,
-    AnyRows,
-    Document,
-    EvalIds,
-    EvalSet,
-    EvalSizes,
-    Normalize,
-    Seed,
-    Weights,
-)
 
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
     from rankopt.clicks.propensities import PositionBias
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
 
 LARGEST = 2**31 - 1  # the largest integer option of LightGBM
 
@@ -77,18 +53,11 @@ def seeds_of(random_state: Any, members: int) -> list[int]:
     return [(first * members + member) % LARGEST for member in range(members)]
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class Forest(CompactReprMixin):
     """texts: LightGBM's text of each member, in bytes; an empty one scores all documents 0."""
 
     texts: tuple[NDArray[np.uint8], ...]
-
-    @classmethod
-    def from_texts(cls, texts: Sequence[str]) -> Forest:
-        return cls(tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts))
 
     @cached_property
     def boosters(self) -> tuple[Any, ...]:
@@ -109,21 +78,6 @@ class Forest(CompactReprMixin):
         for booster in self.boosters:
             total += booster.predict(features, pred_contrib=True, num_threads=threads)[:, :-1]
         return total / len(self.texts)
-
-
-def check_trees(texts: Any, rounds: Any, features: int) -> None:
-    """ModelError unless these are texts of so many trees at most, which split by so many features."""
-    if not (isinstance(texts, tuple) and texts and type(rounds) is int):
-        raise ModelError("estimators_ or n_rounds_ is missing, or of another type.")
-    for text in texts:
-        if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
-            raise ModelError("estimators_ holds no texts.")
-        try:
-            found = check_text(text.tobytes().decode("ascii"), features) if text.size else 0
-        except UnicodeDecodeError as error:
-            raise ModelError(f"estimators_ holds no text ({error}).") from error
-        if found > rounds:
-            raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
 
 
 ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with queries to evaluate them on
@@ -239,11 +193,11 @@ class BoostedRanker(Ranker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        feature_map: AnyMap = "positional",
-        bound: AnyBound = "tie-aware",
-        position_weights: AnyPositionWeights = "log@30",
+        feature_map: types.AnyMap = "positional",
+        bound: types.AnyBound = "tie-aware",
+        position_weights: types.AnyPositionWeights = "log@30",
         truncation_level: int = 30,
         n_estimators: int | None = None,
         learning_rate: float = 0.05,
@@ -257,10 +211,10 @@ class BoostedRanker(Ranker):
         validation_fraction: float = 0.1,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
+        normalize: types.Normalize = None,
     ) -> None:
         self.measure = measure
         self.feature_map = feature_map
@@ -289,18 +243,18 @@ class BoostedRanker(Ranker):
 
     def fit(
         self,
-        X: AnyRows,
+        X: types.AnyRows,
         y: Values | None = None,
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        query_weight: Weights | None = None,
+        query_weight: types.Weights | None = None,
         attributes: Attributes | None = None,
-        eval_set: EvalSet | None = None,
-        eval_qid: EvalIds | None = None,
-        eval_group: EvalSizes | None = None,
+        eval_set: types.EvalSet | None = None,
+        eval_qid: types.EvalIds | None = None,
+        eval_group: types.EvalSizes | None = None,
         eval_attributes: Attributes | None = None,
-        eval_X: AnyRows | None = None,
+        eval_X: types.AnyRows | None = None,
         eval_y: Values | None = None,
         gains: Values | None = None,
         propensities: PositionBias | None = None,
@@ -311,15 +265,15 @@ class BoostedRanker(Ranker):
         path of a saved one; its trees are continued by `n_estimators` more."""
         self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
         # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
-        X, eval_set, query_weight = of_clicks(X, eval_set, propensities, estimator, query_weight)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
-        warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
-        weights = query_weights(queries, query_weight)
+        X, eval_set, query_weight = inputs.of_clicks(X, eval_set, propensities, estimator, query_weight)
+        queries = inputs.read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
+        inputs.warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
+        weights = inputs.query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
-        eval_set = in_one(eval_set, eval_X, eval_y)
+        eval_set = inputs.in_one(eval_set, eval_X, eval_y)
         ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
-        with measuring_gains(self, queries):
-            self._fit(queries, weights, read_evaluation(self, queries, eval_set, **ways))
+        with inputs.measuring_gains(self, queries):
+            self._fit(queries, weights, inputs.read_evaluation(self, queries, eval_set, **ways))
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
@@ -355,8 +309,8 @@ class BoostedRanker(Ranker):
         growth, metric = self._growth(arranged.rows.size, parts[0][1] is not None), boosting_metric(measure)
         with report_rounds(self.verbose, len(members), growth.rounds, repr(measure), where) as progress:
             texts, rounds, values, interrupted = grow(members, growth, metric, progress)
-        self._forest = Forest.from_texts(texts)
-        self.estimators_ = self._forest.texts
+        self.estimators_ = tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts)
+        self._forest = Forest(self.estimators_)
         self.n_rounds_ = rounds + (0 if self._init_model is None else self._init_model.n_rounds_)
         for old in ("_init_model", "best_score_", "evals_result_"):
             self.__dict__.pop(old, None)
@@ -368,17 +322,17 @@ class BoostedRanker(Ranker):
         if interrupted:
             warn_interrupted("trees")
 
-    def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
+    def explain(self, x: types.Document, y: types.Document, *, among: types.AnyRows | None = None) -> Explanation:
         """Explain the score difference of documents x and y (d,): the differences of their SHAP values, largest first.
 
         The terms sum to the difference (LightGBM's `pred_contrib`). among: all documents (n, d) of their query; needed
         only with `normalize`.
         """
         check_is_fitted(self)
-        names, rows = read_pair(self, x, y, among)
+        names, rows = inputs.read_pair(self, x, y, among)
         of_x, of_y = Forest(self.estimators_).contributions(np.stack(rows), self._threads())
         found = Explanation.from_terms(names, of_x - of_y, np.full(len(names), np.nan), *rows)
-        return replace(found, documents=(document_id(x), document_id(y)))
+        return replace(found, documents=(inputs.document_id(x), inputs.document_id(y)))
 
     @property
     def feature_importances_(self) -> Floats:
@@ -470,7 +424,18 @@ class BoostedRanker(Ranker):
         return nodes_of(self.estimators_, self.n_features_in_)
 
     def _check_learned(self) -> None:
-        check_trees(getattr(self, "estimators_", None), getattr(self, "n_rounds_", None), self.n_features_in_)
+        texts, rounds = getattr(self, "estimators_", None), getattr(self, "n_rounds_", None)
+        if not (isinstance(texts, tuple) and texts and type(rounds) is int):
+            raise ModelError("estimators_ or n_rounds_ is missing, or of another type.")
+        for text in texts:
+            if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
+                raise ModelError("estimators_ holds no texts.")
+            try:
+                found = check_text(text.tobytes().decode("ascii"), self.n_features_in_) if text.size else 0
+            except UnicodeDecodeError as error:
+                raise ModelError(f"estimators_ holds no text ({error}).") from error
+            if found > rounds:
+                raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
         known, names = getattr(self, "categories_", {}), [*getattr(self, "feature_names_in_", ())]
         if not (isinstance(known, dict) and all(name in names and type(own) is tuple for name, own in known.items())):
             raise ModelError("categories_ names no features, or lists no categories.")

@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import ModelError, OptionError
 from rankopt.persistence.onnx import Nodes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 HEADER = (
     "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "feature_names",

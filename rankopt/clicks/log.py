@@ -298,7 +298,7 @@ class ClickLog(CompactReprMixin):
 
     def _clicks(self, propensities: PositionBias) -> Floats:
         """(N,) clicks per session, less those that trust explains."""
-        return self.by_row(self.clicked - self.shown * propensities.trust_at(self.positions))
+        return self.by_row(self.clicked - self.shown * propensities.trust[self.positions - 1])
 
     def predicted(self, propensities: PositionBias, model: Any = None, folds: int = 5) -> Floats:
         """(N,) the relevance in [0, 1] of each document by models of the queries of other parts, from its features."""

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import Floats, Ints, generator
-from formulations.display import CompactReprMixin, axes_for
+from formulations.display import Axes, CompactReprMixin, axes_for
 from rankopt.errors import DataError, OptionError
 from rankopt.options import COUNT, NOT_NEGATIVE, Interval, as_numbers, check
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 ROUNDS, ENOUGH = 200, 1e-10
 
 
@@ -150,10 +148,6 @@ class PositionBias(CompactReprMixin):
                 "to position 1; show more documents at several positions, use from_em, or give it."
             )
         return np.asarray(e)
-
-    def trust_at(self, positions: Ints) -> Floats:
-        """t at these positions."""
-        return np.asarray(self.trust[positions - 1])
 
     def __str__(self) -> str:
         unknown = np.flatnonzero(np.isnan(self.propensities)) + 1

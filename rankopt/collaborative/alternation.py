@@ -284,11 +284,8 @@ def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
     root = np.sqrt(np.median(held) if d else size[fresh])
     users = -left[:, fresh] * root / np.sqrt(problem.of_users)[:, None]
     items = right[:, fresh] * root / np.sqrt(problem.of_items)[:, None]
-    return replace(
-        factors,
-        users=np.ascontiguousarray(np.hstack([factors.users, users])),
-        items=np.ascontiguousarray(np.hstack([factors.items, items])),
-    )
+    users, items = np.hstack([factors.users, users]), np.hstack([factors.items, items])
+    return replace(factors, users=np.ascontiguousarray(users), items=np.ascontiguousarray(items))
 
 
 NUMBERS = ("value", "users", "items")
@@ -374,7 +371,7 @@ def _state_from_data(stored: Mapping[str, Any], blocks: Any, factors: int | None
         slopes=stored["slopes"], heights=stored["heights"], of_items=of_items, planes=planes,
         by_planes=by_planes, **numbers,
     )  # fmt: skip
-    measured = blocks.value(found.factors)
+    measured = blocks.at(found.factors).value
     if not abs(measured - found.value) <= 1e-9 * abs(measured):
         raise ValueError(f"the stored J is {found.value!r}, but J of the stored factors is {measured!r}")
     return found

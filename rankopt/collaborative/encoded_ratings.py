@@ -20,15 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from rankopt.collaborative.linear_algebra import rated_table, row_sums
 from rankopt.data.canonical_order import PART, Hashes, mixed
 from rankopt.ratings.table import Ratings
 from rankopt.risk.risk import cut
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 ROUNDS = 4  # rounds of refinement: on sparse ratings the fourth tells no more apart than the third
 

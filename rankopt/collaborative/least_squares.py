@@ -123,10 +123,6 @@ class Regression:
         """The state with its dual state, the residuals, which take as much memory as the ratings."""
         return now if now.slopes.size else self.at(now.factors)
 
-    def value(self, factors: Factors) -> float:
-        """J."""
-        return self.at(factors).value
-
     def with_users(self, now: ModelState, precision: float) -> ModelState:
         """U and b_u of least J for the items as they are."""
         return self.at(self._users(now.factors))
@@ -143,9 +139,8 @@ class Regression:
         """Σ ψ²/w: what the heights would lose if the slopes were twice as steep, and half of it is lost already."""
         weights, alpha = self.problem.rated.weights, self.problem.unrated
         if alpha:  # slopes of all pairs, user by user
-            table = self.problem.rated.table(
-                weights if weights.size else np.ones(self.problem.rated.n_ratings)
-            ).toarray()
+            own = weights if weights.size else np.ones(self.problem.rated.n_ratings)
+            table = self.problem.rated.table(own).toarray()
             weights = np.where(table > 0.0, table, alpha).ravel()
         return float((slopes * slopes / weights).sum() if weights.size else (slopes * slopes).sum())
 

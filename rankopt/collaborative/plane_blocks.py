@@ -125,10 +125,6 @@ class PlaneBlocks:
             one.check(shard.bounds)
         return found
 
-    def value(self, factors: Factors) -> float:
-        """J."""
-        return self.at(factors).value
-
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
         """The current state with the bound of the items' block; and after it and the users' block. All three share
         one list of planes, which the items' block updates."""
@@ -186,7 +182,6 @@ class PlaneBlocks:
             yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
 
     def at(self, factors: Factors) -> ModelState:
-        """The state of these factors."""
         rated = self.problem.rated
         lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.n_ratings)
         for shard, rows, answer in self._answers(RatingPlanesEvaluation.from_factors(factors)):
@@ -278,7 +273,6 @@ class PlaneBlocks:
         ]
 
     def _pass_arguments(self, shard: RatedShard, at: Factors) -> tuple[Shorts, Floats, Floats, Floats]:
-        """Arguments of a pass over the users of a shard."""
         return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
 
     def _mixtures(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:

@@ -92,16 +92,12 @@ def _label_limits(spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], 
         return {None: 0}, among[:, None]
     count = dict(spec.options).get("share", spec.args[0] if spec.args else None)
     limited = dict(count) if isinstance(count, tuple) else None
-    labels = {
-        label: members
-        for label, members in by_label(attributes[spec.by], n).items()
-        if limited is None or label in limited
-    }
+    members = by_label(attributes[spec.by], n)
+    labels = [label for label in members if limited is None or label in limited]
     table = np.zeros((n, len(labels)), dtype=bool)
-    for column, members in enumerate(labels.values()):
-        table[members, column] = True
-    columns = {label: column for column, label in enumerate(labels)}
-    return columns, table & among[:, None]
+    for column, label in enumerate(labels):
+        table[members[label], column] = True
+    return {label: column for column, label in enumerate(labels)}, table & among[:, None]
 
 
 REQUIRING = ("at_least", "exactly", "between", "position_in")  # kinds of constraints that an empty list violates
@@ -128,12 +124,8 @@ class ConstrainedRecommender:
         admissible.validate(attributes, FIT_ANEW)
         used = {name: attributes[name] for name in admissible.attributes}
         caps = GroupCapacities.from_specs(admissible.specs, used, n, min(admissible.k, n))
-        return cls(
-            admissible,
-            used,
-            caps,
-            None if caps is not None else CandidateClasses.from_constraints(admissible.specs, used, n),
-        )
+        kinds = None if caps is not None else CandidateClasses.from_constraints(admissible.specs, used, n)
+        return cls(admissible, used, caps, kinds)
 
     def best(self, scores: Floats, user: Any) -> Ints:
         """The list that maximizes Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
@@ -141,9 +133,8 @@ class ConstrainedRecommender:
         user = user.item() if isinstance(user, np.generic) else user  # as it is printed
         free = np.flatnonzero(scores > -np.inf)
         if not free.size:
-            if self.admissible.on_infeasible == "error" and any(
-                spec.kind in REQUIRING for spec in self.admissible.specs
-            ):
+            required = any(spec.kind in REQUIRING for spec in self.admissible.specs)
+            if required and self.admissible.on_infeasible == "error":
                 raise DataError(
                     f"user {user!r} has no admissible list because no item is left but the rules need some; pass "
                     "seen='keep', more items by among=, or rules with on_infeasible='truncate'"
@@ -152,9 +143,8 @@ class ConstrainedRecommender:
         if self.caps is not None:
             found = self.caps.order(scores)
             found = found[scores[found] > -np.inf]
-            if found.size == min(self.admissible.k, free.size) or (
-                found.size and self.admissible.on_infeasible == "truncate"
-            ):
+            complete = found.size == min(self.admissible.k, free.size)
+            if complete or (found.size and self.admissible.on_infeasible == "truncate"):
                 return found
         needed = free if self.kinds is None else free[self.kinds.needed(scores[free], free, self.admissible.k)]
         first = needed[: FIRST * self.admissible.k]

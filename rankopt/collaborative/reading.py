@@ -113,7 +113,9 @@ def read_ratings_and_weights(
             row_weight[np.searchsorted(known, wanted)] = passed
     weights = row_weight
     if user_weight is not None:
-        spread = np.repeat(_of_users(ratings, user_weight), np.diff(ratings.bounds))
+        user_weight = in_order_of("user_weight", user_weight, ratings.users.tolist(), "user")
+        user_weight = _check_values(user_weight, ratings.n_users, "user_weight", "users")
+        spread = np.repeat(user_weight, np.diff(ratings.bounds))
         weights = spread if weights is None else weights * spread
     if np.abs(ratings.values).max(initial=0.0) > LARGEST:
         row = int(np.abs(ratings.values).argmax())
@@ -147,11 +149,6 @@ def held_out(eval_set: Any, train: Ratings) -> Ratings:
                 f"eval_set judges nothing because it has no {what} of training; hold out ratings of the same {what}s"
             )
     return found
-
-
-def _of_users(ratings: Ratings, weight: Any) -> Floats:
-    weight = in_order_of("user_weight", weight, ratings.users.tolist(), "user")
-    return _check_values(weight, ratings.n_users, "user_weight", "users")
 
 
 def _check_values(values: Any, size: int, name: str, what: str) -> Floats:

@@ -47,11 +47,6 @@ class KnownModel(CompactReprMixin):
     proved: FoldInResult | None = None
     given: Ratings | None = None
 
-    @property
-    def known_ratings(self) -> Ratings:
-        """All that users are known to have seen."""
-        return self.seen if self.given is None else self.given
-
     def predict(self, X: Pairs | Ratings) -> Floats:
         """The scores (n,) of pairs, as `CofiRanker.predict`."""
         return scores_of_pairs(self.factors, *indices_of_pairs(self.seen, X), self.unknown)
@@ -77,11 +72,9 @@ class KnownModel(CompactReprMixin):
         candidates = Candidates.among(self, among)
         offsets = candidates.offsets + popularity_offsets(popularity, candidates.counts)
         out, m = left_out(self, seen, requested, candidates), candidates.items.size
-        quotas = (
-            None
-            if constraints is None
-            else ConstrainedRecommender.from_admissible(constraints, candidates.attributes(known), m)
-        )
+        quotas = None
+        if constraints is not None:
+            quotas = ConstrainedRecommender.from_admissible(constraints, candidates.attributes(known), m)
         taken, seconds = [], np.zeros(requested.size)
         for begin in range(0, requested.size, max(1, TOGETHER // max(m, 1))):
             part = indices[begin : begin + max(1, TOGETHER // max(m, 1))]
@@ -101,8 +94,25 @@ class KnownModel(CompactReprMixin):
         return Recommendations(requested, bounds, sealed(candidates.items[chosen]), sealed(values), sealed(seconds))
 
     def similar(self, item: Any, k: int = 10) -> list[tuple[Any, float]]:
-        """The k items nearest to this one, as `CofiRanker.similar`."""
-        return similar_items(self.seen, self.factors.items, item, k)
+        """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), equal ones in the order of their ids; fewer
+        where fewer have factors, and none where the item has not. Raises DataError for an item that the model does not
+        know, OptionError for no number of items."""
+        k, known, factors = check_length(k), self.seen, self.factors.items
+        if not isinstance(item, Hashable):
+            raise DataError(f"item {item!r} is not hashable and so no id; pass one id of an item")
+        found = known.item_index([item])
+        check_spelling(known.items, [item], found, "item")
+        index = int(found[0])
+        if index < 0:
+            raise DataError(f"item {item!r} is unknown to the model; fit with ratings of it")
+        norms = np.linalg.norm(factors, axis=1)
+        scale = norms * norms[index]
+        nonzero = scale > 0.0
+        cosine = np.divide(factors @ factors[index], scale, out=np.zeros(scale.size), where=nonzero)
+        cosine = np.clip(cosine, -1.0, 1.0)
+        order = np.argsort(-cosine, kind="stable")
+        nearest = order[nonzero[order] & (order != index)][:k]
+        return list(zip(known.items[nearest].tolist(), cosine[nearest].tolist(), strict=True))
 
     def __repr__(self) -> str:
         gap = "" if self.proved is None else f", gap {100 * self.proved.relative_gap:.2g}% ({self.proved.kind})"
@@ -143,16 +153,13 @@ class Candidates:
 
     def attributes(self, known: Ratings) -> dict[str, NDArray[Any]]:
         """The attributes of the candidates; an item that is not known has none."""
-        found = {}
-        for name, values in known.attributes.items():
-            if (self.indices >= 0).all():
-                found[name] = values[self.indices]
-            else:
-                own = np.full(self.items.size, None, dtype=object)
-                for index, one in enumerate(self.indices.tolist()):
-                    own[index] = values[one] if one >= 0 else None
-                found[name] = own
-        return found
+        if (self.indices >= 0).all():
+            return {name: values[self.indices] for name, values in known.attributes.items()}
+        indices = self.indices.tolist()
+        return {
+            name: np.fromiter((values[one] if one >= 0 else None for one in indices), object, len(indices))
+            for name, values in known.attributes.items()
+        }
 
 
 Seen: TypeAlias = Literal["leave out", "keep"] | Ratings
@@ -164,7 +171,9 @@ def left_out(model: KnownModel, seen: Seen, requested: NDArray[Any], candidates:
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":
         return lambda u: nothing
-    table = model.known_ratings if isinstance(seen, str) and seen == "leave out" else seen
+    table: Any = seen
+    if isinstance(seen, str) and seen == "leave out":
+        table = model.seen if model.given is None else model.given
     if not isinstance(table, Ratings):
         raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of the items seen")
     indices = table.user_index(requested)
@@ -294,7 +303,6 @@ def _length(k: Any, constraints: Admissible | None) -> int:
 
 
 def _requested_users(ids: Any) -> NDArray[Any]:
-    """The requested users (n,)."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         raise OptionError(f"users = {ids!r} is not a sequence of users; pass a list, [{ids!r}], or None for all")
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
@@ -311,28 +319,6 @@ def _requested_users(ids: Any) -> NDArray[Any]:
         if wrong is not None:
             raise OptionError(f"users name {wrong!r}, which is not hashable and so no id; pass ids of users")
     return np.asarray(values)
-
-
-def similar_items(known: Ratings, factors: Floats, item: Any, k: int) -> list[tuple[Any, float]]:
-    """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), equal ones in the order of their ids; fewer where
-    fewer have factors, and none where the item has not. Raises DataError for an item that the model does not know,
-    OptionError for no number of items."""
-    k = check_length(k)
-    if not isinstance(item, Hashable):
-        raise DataError(f"item {item!r} is not hashable and so no id; pass one id of an item")
-    found = known.item_index([item])
-    check_spelling(known.items, [item], found, "item")
-    index = int(found[0])
-    if index < 0:
-        raise DataError(f"item {item!r} is unknown to the model; fit with ratings of it")
-    norms = np.linalg.norm(factors, axis=1)
-    scale = norms * norms[index]
-    nonzero = scale > 0.0
-    cosine = np.divide(factors @ factors[index], scale, out=np.zeros(scale.size), where=nonzero)
-    cosine = np.clip(cosine, -1.0, 1.0)
-    order = np.argsort(-cosine, kind="stable")
-    nearest = order[nonzero[order] & (order != index)][:k]
-    return list(zip(known.items[nearest].tolist(), cosine[nearest].tolist(), strict=True))
 
 
 class SupportsRecommend(Protocol):

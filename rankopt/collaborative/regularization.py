@@ -185,11 +185,7 @@ STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)  # ρ from which one
 WEAKER = (0.18, 0.13, 0.09)  # more of them, where all pairs count
 JUDGED = 2000  # users whose lists of all items are judged
 FOLDS = 5
-USUAL = {
-    "levels": 0.65,
-    "orders": 0.75,
-    "all": 0.5,
-}  # of losses of levels, of orders, of all pairs (not tried: the best)
+USUAL = {"levels": 0.65, "orders": 0.75, "all": 0.5}  # of losses of levels, orders, all pairs (not tried: the best)
 SURE = 2.0  # standard errors over users from which on one strength counts as worse than another
 
 

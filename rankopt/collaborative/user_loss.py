@@ -58,7 +58,11 @@ class UserLoss:
                 raise OptionError(
                     f"position_weights = {position_weights!r} weigh positions, which loss = {spec!r} has not; omit it"
                 )
-            return cls() if spec == "regression" else cls._from_spec(spec)
+            if spec == "regression":
+                return cls()
+            if why := _unfit(spec):
+                raise OptionError(f"loss = {spec!r} {why}")
+            return cls(factory=get_loss(spec))
         try:
             return cls(regret=RegretBound.named(spec, "positional", kind, weights))
         except ValueError as error:
@@ -66,12 +70,6 @@ class UserLoss:
             raise OptionError(
                 f"loss = {spec!r} is neither one of {known} nor a measure with a bounded regret: {error}"
             ) from error
-
-    @classmethod
-    def _from_spec(cls, spec: Any) -> UserLoss:
-        if why := _unfit(spec):
-            raise OptionError(f"loss = {spec!r} {why}")
-        return cls(factory=get_loss(spec))
 
     @property
     def sees_levels(self) -> bool:
@@ -121,7 +119,6 @@ class UserLoss:
                 )
 
     def blocks(self, problem: FactorProblem, engine: Any) -> Any:
-        """The two blocks of the problem."""
         if self.sees_levels:
             return Regression(problem, engine or Threads())
         rated = problem.rated

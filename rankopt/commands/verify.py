@@ -75,19 +75,10 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
         try:
             swept.append(sensitivity(problem, one.name, one.limits, profit=profit, side=one.side))
         except InvalidProblemError as error:
-            raise click.UsageError(f"--sensitivity {one.text!r}: {_as_written(error)}") from None
+            message = str(error).replace("range(0, 1000, 10)", "NAME=0:1000:10")
+            message = message.replace("pass side='at most' or side='at least'", "end with :at_most or :at_least")
+            raise click.UsageError(f"--sensitivity {one.text!r}: {message}") from None
     return swept
-
-
-def _as_written(error: Exception) -> str:
-    """The error message with the cure as a command-line option."""
-    message = str(error)
-    for python, written in (
-        ("pass side='at most' or side='at least'", "end with :at_most or :at_least"),
-        ("range(0, 1000, 10)", "NAME=0:1000:10"),
-    ):
-        message = message.replace(python, written)
-    return message
 
 
 ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and the time limit of the search in seconds
@@ -248,7 +239,6 @@ def _print_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
 
 
 def _columns(swept: SensitivityCurve) -> dict[str, Any]:
-    """A curve as JSON."""
     names = ("limits", "value", "bound", "relaxed", "price", "integral")
     return {"name": swept.name, **{name: getattr(swept, name).tolist() for name in names}}
 
@@ -271,7 +261,6 @@ def _suggested_changes(admissible: Any, found: Any) -> list[str]:
 
 
 def _details(found: Proof | Witness | Undecided) -> dict[str, Any]:
-    """The evidence as JSON."""
     from formulations.integrality.evidence import Proof, Witness
 
     if isinstance(found, Proof):

@@ -30,6 +30,7 @@ from rankopt.optimize.minimize import objective_of
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
+from rankopt.persistence.models import save_model
 from rankopt.rankers.path import Path
 from rankopt.rankers.run import NOTHING, follow_path, store_outcome, warn_of_gap
 from rankopt.rankers.typing import AnyEngine, AnyMethod, AnySolver, Callbacks
@@ -262,23 +263,20 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted regressor to a file of data only, to be read by `rankopt.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _features(self, X: Any, reset: bool = False) -> Floats:
         """X as numbers; DataError for another shape than that of fit."""
         check_no_mask("X", X, DataError)
         shared = np.ndim(X) == 3
-        if reset and shared:
-            self.n_features_in_ = np.shape(X)[2]
         if reset:
             self.shared_weights_ = shared
-        table: Floats = (
-            check_array(X, allow_nd=True, dtype=np.float64)
-            if shared
-            else validate_data(self, X, reset=reset, dtype=np.float64)
-        )
+        if reset and shared:
+            self.n_features_in_ = np.shape(X)[2]
+        if shared:
+            table: Floats = check_array(X, allow_nd=True, dtype=np.float64)
+        else:
+            table = validate_data(self, X, reset=reset, dtype=np.float64)
         if shared is not self.shared_weights_ or table.shape[-1] != self.n_features_in_:
             raise DataError(f"X has the shape {table.shape}; pass features of the form that fit has seen")
         return table
@@ -398,9 +396,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         value = lam / 2.0 * float(((W - W0) ** 2).sum()) + float((v * apart**2).sum()) / 2.0
         gradient = lam * (W - W0) + ((v * apart).T @ X)
         bound = max(value - float((gradient**2).sum()) / (2.0 * lam), 0.0)
-        proved = Certificate(
-            "global", value, bound, Stop.GAP if value - bound <= self.tol * max(value, NOTHING) else Stop.STALLED
-        )
+        stop = Stop.GAP if value - bound <= self.tol * max(value, NOTHING) else Stop.STALLED
+        proved = Certificate("global", value, bound, stop)
         judged = None if judge is None else judge(W.ravel())
         state = State(PlaneSet.empty(1, W.size), np.zeros(0), W.ravel(), W.ravel())
         return Training(W.ravel(), proved, History.from_rows(Step, []), state, value, judged), lam

@@ -11,23 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin
+from formulations.arrays import Floats
+from formulations.display import Axes, CompactReprMixin
 from formulations.errors import InvalidProblemError
 from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.optimize.objective import SmoothObjective
 from rankopt.optimize.state import TrainingState
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -80,10 +74,7 @@ def stored_run(
         and 0 < stages <= len(bandwidths)
         and state.sigma in bandwidths[:stages]
         and all(
-            isinstance(w, np.ndarray)
-            and w.dtype == np.float64
-            and w.shape == (features,)
-            and bool(np.isfinite(w).all())
+            isinstance(w, np.ndarray) and w.dtype == np.float64 and w.shape == (features,) and np.isfinite(w).all()
             for w in (state.w, state.best)
         )
         and len(history) <= stages * max_iter

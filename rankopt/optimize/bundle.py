@@ -15,16 +15,14 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from formulations.arrays import Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import check_part, set_integers
 from rankopt.risk.risk import Planes, Risk
-
-Floats = NDArray[np.float64]
 
 NUMBERS = 2**22  # slopes of one pass hold no more numbers than this: with many features there are fewer groups
 
@@ -40,7 +38,7 @@ def groups_of(objective: Objective, most: int) -> int:
     return groups if groups == 1 or objective.takes_groups() else 1
 
 
-def cuts(risk: Risk, groups: int) -> NDArray[np.int64]:
+def cuts(risk: Risk, groups: int) -> Ints:
     """(groups + 1,) where the groups begin in the order of the risk, and where the last ends."""
     if risk.cuts is not None and risk.cuts.size == groups + 1:
         return risk.cuts
@@ -60,16 +58,10 @@ def at_groups(risk: Risk, w: Floats, groups: int) -> Planes:
         sums = csr_array((weights, np.arange(weights.size), first), shape=(groups, weights.size))
         return _with(there, *(sums @ part for part in (there.heights, there.slopes, there.references, there.paid)))
     parts = [risk.at(w, queries=queries) for queries in pairwise(first.tolist())]
-    return Planes(
-        value=sum(part.value for part in parts),
-        bound=sum(part.bound for part in parts),
-        losses=np.concatenate([part.losses for part in parts]),
-        heights=np.concatenate([part.heights for part in parts]),
-        slopes=np.concatenate([part.slopes for part in parts]),
-        references=np.concatenate([part.references for part in parts]),
-        seconds=sum(part.seconds for part in parts),
-        paid=np.concatenate([part.paid for part in parts]),
-    )
+    value, bound, seconds = (sum(getattr(part, name) for part in parts) for name in ("value", "bound", "seconds"))
+    names = ("losses", "heights", "slopes", "references", "paid")
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Planes(value, bound, seconds=seconds, **joined)
 
 
 def one_each(risk: Risk, w: Floats, queries: tuple[int, int] | None = None) -> Planes:
@@ -95,7 +87,7 @@ SHARPER = 0.1
 """What the precision is multiplied with when the bound did not rise: a coarse master may be what is in the way."""
 
 
-def grown(state: Kind, here: Planes, groups: NDArray[np.int64] | None = None) -> Kind:
+def grown(state: Kind, here: Planes, groups: Ints | None = None) -> Kind:
     """The state with the planes found at `trial` that rise above the model there; plane i belongs to groups[i]."""
     groups = np.arange(here.heights.size) if groups is None else groups
     own = state.planes.references[groups]
@@ -185,7 +177,7 @@ class CuttingPlanes:
         if not isinstance(self.master_every, str):
             set_integers(self, 1, "master_every")
 
-    def start(self, objective: Objective, w: NDArray[np.float64]) -> State:
+    def start(self, objective: Objective, w: Floats) -> State:
         queries, floor = objective.risk.weights.size, objective.risk.floor
         return State(PlaneSet.empty(queries, w.size, floor), np.zeros(0), trial=w, w=w, bound=floor)
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, axes_for, view, wrapped
+from formulations.arrays import Floats
+from formulations.display import Axes, CompactReprMixin, axes_for, view, wrapped
 from formulations.errors import CertificateError
 from formulations.registry import load
 from rankopt.errors import ModelError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Stop(StrEnum):
@@ -228,7 +226,6 @@ class Certificate(CompactReprMixin):
 
 
 def _part_of(gap: float, value: float) -> float:
-    """A gap relative to the value."""
     return 0.0 if gap == 0.0 else gap / abs(value) if value else np.inf
 
 
@@ -256,10 +253,6 @@ def _is_array(value: Any, dtype: type[Any], dimensions: int) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == dimensions
 
 
-def _are_features(value: Any) -> bool:
-    return _is_array(value, np.int64, 1) and not np.any(value < 0) and np.unique(value).size == value.size
-
-
 PARTS: dict[str, Callable[[Any], bool]] = {
     "users": lambda value: _is_number(value) and not np.isnan(value),
     "items": lambda value: _is_number(value) and not np.isnan(value),
@@ -271,15 +264,13 @@ PARTS: dict[str, Callable[[Any], bool]] = {
     "measure": _is_finite,
     "start": _is_finite,
     "epsilon": lambda value: _is_finite(value) and value >= 0,
-    "features": _are_features,
+    "features": lambda ids: _is_array(ids, np.int64, 1) and not (ids < 0).any() and np.unique(ids).size == ids.size,
     "vectors": lambda value: _is_array(value, np.float64, 2) and bool(np.isfinite(value).all()),
     "trees": lambda value: type(value) is int and value >= 0,
     "claimed": lambda value: isinstance(value, str) and bool(value),
 }
 """What each part of a certificate must be."""
 
-
-Floats = NDArray[np.float64]
 
 ROWS = {
     "AlternationStep": "rankopt.collaborative.alternation:AlternationStep",
@@ -410,12 +401,8 @@ class Step:
         if ends.size > 1:
             begun = np.append(0, ends[:-1])
             lines = np.column_stack([x[begun], x[ends], np.full(ends.size, np.nan)]).ravel()
-            axes.plot(
-                lines,
-                np.repeat(bound[ends], 3),
-                color="C1",
-                label=f"lower bound of each of {ends.size} rounds\n(of its convex problem)",
-            )
+            label = f"lower bound of each of {ends.size} rounds\n(of its convex problem)"
+            axes.plot(lines, np.repeat(bound[ends], 3), color="C1", label=label)
             rows, bound = np.arange(begun[-1], ends[-1] + 1), np.full(x.size, bound[-1])
         else:
             axes.plot(x, bound, color="C1", label="proven lower bound")

@@ -8,15 +8,14 @@ from time import perf_counter
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.errors import InvalidProblemError
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import STALLED_AFTER, IterationInfo, State, TrainingState
 
-Floats = NDArray[np.float64]
 Callback = Callable[[Step, State], bool | None]  # called after every step; stops the run by returning True
 
 
@@ -65,7 +64,6 @@ class Clock:
         return None if self.time_limit is None else self.began + self.time_limit
 
     def record(self, state: State, number: int) -> Step:
-        """The row of this step."""
         return Step(
             step=number,
             round=state.round,
@@ -77,12 +75,6 @@ class Clock:
             seconds_argmax=state.seconds_argmax,
             seconds_master=state.seconds_master,
         )
-
-    def stop_reason(self, state: State, steps: Sequence[Step]) -> Stop | None:
-        """The reason to stop after the last of these steps, if callbacks or limits give one."""
-        if any([callback(steps[-1], state) for callback in self.callbacks]):
-            return Stop.CALLBACK
-        return self.limit(steps)
 
     def limit(self, steps: Sequence[Step]) -> Stop | None:
         """The limit that these steps have reached, if they have."""
@@ -239,8 +231,9 @@ def _follow(
             now = after if after.stop is not None else after.watched(patience)
             if not undisturbed:
                 raise KeyboardInterrupt  # of the judge, once the step is done
-            reason = clock.stop_reason(state, now.history)  # the step is done, whatever a callback does
-            now = now if now.stop is not None else replace(now, stop=reason)
+            ended = any([callback(now.history[-1], state) for callback in clock.callbacks])  # all, after the step
+            if now.stop is None:
+                now = replace(now, stop=Stop.CALLBACK if ended else clock.limit(now.history))
             if keep is not None and now.stop is None:
                 keep(now)
     except KeyboardInterrupt:

@@ -6,17 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.optimize.bundle import one_each
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.options import set_integers
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 STILL = 1e-15  # A rise of the dual by less than this part of the objective is none
 

@@ -21,16 +21,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import share
 from rankopt.scorers.linear import PART, row_scores, row_sums
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ROWS = 1024  # rows that are made dense and centered at a time
 BLOCKS = 32  # blocks that one thread reduces in sequence; the number of jobs depends on the data alone
@@ -321,17 +318,11 @@ def spread(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if hasattr(features, "tocsr"):
-            return of_sparse(features.tocsr(), weights, rows, offsets)
+            own, apart, middle, of_query = _sparse_parts(features.tocsr(), weights, rows, offsets)
+            return float(np.repeat(weights, np.diff(own.indptr)) @ apart**2 + of_query @ middle.data**2)
         matrix, _ = centered(features, np.zeros(weights.size), weights, rows, offsets)
         parts = matrix.reduced(lambda blocks: np.array([sum(float(np.vdot(block, block)) for _, block in blocks)]))
         return float(np.sum(parts))
-
-
-def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
-    """The same without any dense part of the features: entries that are stored less the mean of their query, and that
-    mean for each entry that is not."""
-    own, apart, middle, of_query = _sparse_parts(features, weights, rows, offsets)
-    return float(np.repeat(weights, np.diff(own.indptr)) @ apart**2 + of_query @ middle.data**2)
 
 
 def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats:
@@ -351,8 +342,8 @@ def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats
 
 
 def _sparse_parts(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> tuple[Any, Floats, Any, Floats]:
-    """The rows as a CSR table less the mean of their query, the means as another table, and the weight of the documents
-    without an entry where the mean has one."""
+    """Without any dense part of the features: the rows as a CSR table less the mean of their query, the means as
+    another table, and the weight of the documents without an entry where the mean has one."""
     from scipy.sparse import csr_array
 
     own = features[rows].astype(np.float64)

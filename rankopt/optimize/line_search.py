@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.parallel import at_most, share
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -45,9 +45,6 @@ from rankopt.sweeps.step_function import (
     window_point,
 )
 from rankopt.sweeps.sweep import LineSweep
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 Point = Literal["window", "middle", "plackett-luce"]  # rule for the point on the line: see `LineSearch.along`
 
@@ -143,7 +140,12 @@ class LineSearch:
         found: list[LinePoint] = [None] * len(chosen)  # type: ignore[list-item]
 
         def find(number: int) -> None:
-            found[number] = self._point(start, chosen[number], *lines[number], point)
+            if point == "window":
+                found[number] = window_point(*lines[number])
+                return
+            found[number] = middle_point(*lines[number])
+            if point == "plackett-luce":
+                found[number] = self._most_likely(start, chosen[number], found[number], lines[number][1])
 
         with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which uses the engine
             share(len(chosen), find)
@@ -170,19 +172,12 @@ class LineSearch:
                     vectors[position] = joined([part.events[number] for part in parts]), float(window * spread / slope)
         return vectors
 
-    def _point(
-        self, w: Floats, direction: int | ArrayLike, events: StepEvents, reach: float, point: Point
-    ) -> LinePoint:
-        if point == "window":
-            return window_point(events, reach)
-        found = middle_point(events, reach)
-        return found if point == "middle" else self._most_likely(w, direction, found, reach)
-
     def _most_likely(self, w: Floats, direction: int | ArrayLike, found: LinePoint, reach: float) -> LinePoint:
         """Where in the interval the ideal order is most likely; an interval without an end ends where `middle` goes."""
         from scipy.optimize import minimize_scalar
 
-        v = self._unit(direction)
+        chosen = self._direction(direction)
+        v = np.eye(1, self.features, chosen)[0] if isinstance(chosen, int) else chosen
         low = found.low if np.isfinite(found.low) else min(found.t, found.high - reach)
         high = found.high if np.isfinite(found.high) else max(found.t, found.low + reach)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
@@ -202,10 +197,6 @@ class LineSearch:
                 raise OptionError(f"direction {direction} is no feature; pass an index from 0 to {self.features - 1}")
             return int(direction)
         return self._vector("direction", direction)
-
-    def _unit(self, direction: int | ArrayLike) -> Floats:
-        chosen = self._direction(direction)
-        return np.eye(1, self.features, chosen)[0] if isinstance(chosen, int) else chosen
 
     def _vector(self, what: str, values: ArrayLike) -> Floats:
         try:

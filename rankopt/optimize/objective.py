@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations.active_set.solver import LOST
+from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import InfeasibleError, SolverError, UnboundedError
 from formulations.gallery.masters import l1_margin_dual, margin_dual
 from formulations.problems.linear_program import LinearProgram
@@ -28,16 +28,11 @@ from formulations.solvers import get_solver, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, supports_option
-from rankopt.errors import EngineError, MasterProblemError, OptionError
+from rankopt.data.canonical_order import Arrangement
+from rankopt.errors import MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
 from rankopt.optimize.state import ROUNDING, PlaneSet
-from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, ShardGradient
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
-
-
-Floats = NDArray[np.float64]
+from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, answers
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
@@ -254,7 +249,7 @@ class Objective:
         bound = solution.value - ROUNDING * size
         return MasterAnswer(self.w0 + step, bound, solution.x, perf_counter() - began)
 
-    def _program(self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64] | None) -> GroupedSimplexQP:
+    def _program(self, planes: PlaneSet, capacity: Floats, base: Ints | None) -> GroupedSimplexQP:
         """The master program. A loss >= 0 has the plane 0 and slacks >= 0, so that Σ α <= capacity in each group.
 
         A loss of any sign has free slacks, so that Σ α = capacity: the weight of the base plane of a group is what
@@ -278,7 +273,7 @@ class Objective:
         return np.asarray(np.maximum(outside, 0.0) * self.lam / np.einsum("ij,ij->i", limits, limits))
 
     def _proved(
-        self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64] | None, alpha: Floats, seconds: float
+        self, planes: PlaneSet, capacity: Floats, base: Ints | None, alpha: Floats, seconds: float
     ) -> MasterAnswer:
         """The answer of dual weights, to which those of the base planes are added; -inf if a group has no plane."""
         alpha = alpha.copy()
@@ -302,7 +297,7 @@ class Objective:
         return w, bound - ROUNDING * float(alpha @ (np.abs(values) + np.abs(slopes) @ np.abs(step)))
 
 
-def _bases(planes: PlaneSet, alpha: Floats) -> NDArray[np.int64]:
+def _bases(planes: PlaneSet, alpha: Floats) -> Ints:
     """The plane of greatest weight in each group that has planes, the last of equals."""
     order = np.lexsort((alpha, planes.group))
     return order[np.flatnonzero(np.diff(planes.group[order], append=-1))]
@@ -320,7 +315,7 @@ class SmoothObjective:
     units: (d,) the standard deviation of each feature within queries, 0 for constant features. Gradients and steps are
     in u = units × w: a step of length 1 moves scores by about one deviation, independent of feature scales; J is
     unchanged. penalties: (d,), or 1: the regularizer is (lam/2) Σ_j penalties_j (w_j - w0_j)².
-    unchanged. box: as in `Objective`.
+    box: as in `Objective`.
     """
 
     shards: tuple[Shard, ...]
@@ -333,7 +328,7 @@ class SmoothObjective:
 
     def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
         """J_σ(w), and its gradient (d,)."""
-        parts, away = self._evaluated(GradientEvaluation(w, sigma)), w - self.w0
+        parts, away = answers(self.engine, GradientEvaluation(w, sigma), self.shards), w - self.w0
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = self.lam * self.penalties * away
             value = float(gradient @ away) / 2.0 + sum(part.value for part in parts)
@@ -341,9 +336,10 @@ class SmoothObjective:
                 gradient = gradient + part.gradient
         return value, gradient
 
-    def risk(self, w: Floats, sigma: float = 0.0) -> float:
-        """Σ_q v_q loss_q; at σ = 0 what the measure at w lacks of the best orders."""
-        return sum(part.value for part in self._evaluated(GradientEvaluation(w, sigma, value_only=True)))
+    def risk(self, w: Floats) -> float:
+        """Σ_q v_q loss_q at σ = 0: what the measure at w lacks of the best orders."""
+        parts = answers(self.engine, GradientEvaluation(w, 0.0, value_only=True), self.shards)
+        return sum(part.value for part in parts)
 
     @property
     def best(self) -> float:
@@ -360,18 +356,9 @@ class SmoothObjective:
         return float(np.linalg.norm(gradient[self.moving] / self.units[self.moving]))
 
     @property
-    def moving(self) -> NDArray[np.bool_]:
+    def moving(self) -> Bools:
         """(d,) the features that order anything."""
         return np.asarray(self.units > 0)
-
-    def _evaluated(self, question: GradientEvaluation) -> list[ShardGradient]:
-        parts = self.engine.map(question, self.shards)
-        if len(parts) != len(self.shards):
-            raise EngineError(
-                f"{type(self.engine).__name__} returned {len(parts)} results for {len(self.shards)} shards; "
-                "its map() must return one per shard"
-            )
-        return parts
 
 
 def deviation(shards: Sequence[Shard], w: Floats) -> float:
@@ -471,13 +458,10 @@ class SparseObjective(Objective):
         """
         began = perf_counter()
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
+        size = np.abs(planes.slopes)
+        slopes = np.where(size > FAINT * size.max(axis=0, initial=0.0), planes.slopes, 0.0)
         program = l1_margin_dual(
-            _without_faint(planes.slopes),
-            planes.heights,
-            lam=self.lam,
-            groups=planes.group,
-            group_mass=capacity,
-            box=self.box,
+            slopes, planes.heights, lam=self.lam, groups=planes.group, group_mass=capacity, box=self.box
         )
         alpha = np.pad(alpha, (0, program.objective.size - alpha.size))
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
@@ -521,12 +505,6 @@ class SparseObjective(Objective):
             least = float(terms.min(axis=0).sum())
             least -= ROUNDING * float(np.abs(terms).max(axis=0).sum())
         return alpha * scale * (1.0 - ROUNDING), pull, least
-
-
-def _without_faint(slopes: Floats) -> Floats:
-    """The slopes with numbers that are negligible in their feature set to 0, as linear programming reads them."""
-    largest = np.abs(slopes).max(axis=0, initial=0.0)
-    return np.where(np.abs(slopes) > FAINT * largest, slopes, 0.0)
 
 
 def largest(objective: Objective) -> float:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import TWICE, Clock, Judge, Method, Training, train
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State, TrainingState
-
-Floats = NDArray[np.float64]
 
 
 def follow(

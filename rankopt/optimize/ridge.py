@@ -19,15 +19,12 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.canonical_order import rows_of
 from rankopt.optimize.least_squares import centered, least_squares, spread
 from rankopt.scorers.linear import row_scores
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FOLDS = 5
 

@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.optimize.certificate import History, Stop
 from rankopt.risk.risk import Planes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +53,12 @@ class PlaneSet(CompactReprMixin):
         return heights
 
     def with_references(self, references: Floats, paid: Floats) -> PlaneSet:
-        """The same planes for another reference."""
         if np.array_equal(references, self.references) and np.array_equal(paid, self.paid):
             return self
         heights = self.heights + (paid - self.paid)[self.group] if (paid != self.paid).any() else self.heights
         return replace(self, references=references, heights=heights, paid=paid)
 
     def plus(self, assigned: Floats, heights: Floats, group: Ints) -> PlaneSet:
-        """The set with further planes."""
         return replace(
             self,
             assigned=np.vstack([self.assigned, assigned]),
@@ -81,14 +76,8 @@ class PlaneSet(CompactReprMixin):
         stays = idle <= patience
         if stays.all():
             return replace(self, idle=idle), alpha
-        remaining = replace(
-            self,
-            assigned=self.assigned[stays],
-            heights=self.heights[stays],
-            group=self.group[stays],
-            idle=idle[stays],
-        )
-        return remaining, alpha[stays]
+        rest = {name: getattr(self, name)[stays] for name in ("assigned", "heights", "group")}
+        return replace(self, **rest, idle=idle[stays]), alpha[stays]
 
 
 ROUNDING = 8 * 2.0**-52  # rounding of a sum of products, relative to the sum of their magnitudes

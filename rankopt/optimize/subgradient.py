@@ -10,16 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.optimize.bundle import at_groups, batches_of, cuts, groups_of, grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import check_number, check_part, set_integers
 from rankopt.risk.risk import Risk
-
-Floats = NDArray[np.float64]
 
 STUCK = 20  # number of steps without progress after which two subgradients at a time do not suffice
 
@@ -118,11 +116,10 @@ def _shortest(one: Floats, other: Floats) -> Floats:
 
 
 def generator_of(seed: int) -> dict[str, Any]:
-    """The state of a new generator."""
     return dict(np.random.PCG64(seed).state)
 
 
-def permuted(size: int, generator: dict[str, Any]) -> tuple[NDArray[np.int64], dict[str, Any]]:
+def permuted(size: int, generator: dict[str, Any]) -> tuple[Ints, dict[str, Any]]:
     """The numbers below `size` in random order, and the state of the generator after that."""
     bits: Any = np.random.PCG64()
     bits.state = generator

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from formulations.arrays import Floats, check_type, finite
-from formulations.display import CompactReprMixin
+from formulations.display import Axes, CompactReprMixin, axes_for
 from formulations.marginals.birkhoff import birkhoff_decomposition, near_marginal_ranking
 from rankopt.data.canonical_order import canonical
 from rankopt.data.queries import Queries
@@ -36,9 +36,6 @@ from rankopt.rankers.base import Ranker
 from rankopt.rankers.deployment import as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries
 from rankopt.rankers.typing import AnyMeasure, AnyRows, Seed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 KEPT = 1e-6  # an excess that is rounding of a solver
 
@@ -224,14 +221,11 @@ class ExposureEvaluation(CompactReprMixin):
 
     def plot(self, others: Mapping[str, ExposureEvaluation] | None = None, axes: Axes | None = None) -> Axes:
         """Plot mean utility against mean disparity, of this policy and of others by name; a line is the bound."""
-        from matplotlib import pyplot
-
-        axes = pyplot.subplots()[1] if axes is None else axes
+        axes = axes_for(axes)
         for name, one in {"policy": self, **(others or {})}.items():
             axes.plot(one.mean_disparity, one.utility.mean(), "o", label=name)
         axes.axhline(self.bound, color="gray", linestyle="--", label="proven bound")
-        axes.set_xlabel("difference of exposure per merit")
-        axes.set_ylabel(f"expected {self.measure}")
+        axes.set(xlabel="difference of exposure per merit", ylabel=f"expected {self.measure}")
         axes.legend()
         return axes
 

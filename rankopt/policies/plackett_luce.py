@@ -181,7 +181,7 @@ class PlackettLuceRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if evaluation is not None:
             raise OptionError("eval_set is not used by PlackettLuceRanker; leave it out")
-        self._check_options()
+        self._check_params()
         measure = utility_measure(self.measure)
         names = check_exposure(self.exposure, queries.attributes)
         arranged = canonical(queries, weights / weights.max(), attributes=names)
@@ -227,7 +227,7 @@ class PlackettLuceRanker(LinearRanker):
     def _scored(self, X: Any, qid: Any, group: Any) -> tuple[Queries, dict[Hashable, tuple[Ints, PlackettLuce]]]:
         """The queries, and of each, in canonical order, its rows and their distribution."""
         check_is_fitted(self)
-        self._check_options()
+        self._check_params()
         queries = read_queries(self, X, None, qid=qid, group=group, reset=False, labels=False).replace(relevance=None)
         arranged = canonical(queries, np.ones(len(queries)))
         scores = self._scores(queries.features) / self.temperature
@@ -236,14 +236,11 @@ class PlackettLuceRanker(LinearRanker):
             query: (own, PlackettLuce(scores[own])) for query, own in zip(arranged.query_ids, rows, strict=True)
         }
 
-    def _check_options(self) -> None:
+    def _check_params(self) -> None:
+        super()._check_params()
         check_options(self)
         utility_measure(self.measure)
         check_exposure(self.exposure)
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._check_options()
 
 
 class _Training:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import rule_sensitivity
@@ -37,25 +37,9 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Convention
 from rankopt.measures.notation import MeasureMix, linear_in_gains, parse
 from rankopt.options import COUNT, Rules, check
-from rankopt.persistence.models import NOTATION
+from rankopt.persistence.models import NOTATION, save_model
+from rankopt.rankers import inputs
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
-from rankopt.rankers.inputs import (
-    as_queries,
-    check_normalize,
-    check_queries_named,
-    documents_of,
-    in_one,
-    measure_for,
-    measuring_gains,
-    normalized,
-    of_clicks,
-    query_weights,
-    read_evaluation,
-    read_queries,
-    read_rows,
-    warn_without_queries,
-    weights_of_rows,
-)
 from rankopt.rankers.missing import takes_missing
 from rankopt.rankers.typing import AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
@@ -63,8 +47,6 @@ from rankopt.scorers.linear import linear_scores
 if TYPE_CHECKING:
     from rankopt.clicks.log import EstimatorName
     from rankopt.clicks.propensities import PositionBias
-
-Floats = NDArray[np.float64]
 
 
 TREE_WORDS = ("n_estimators", "num_iterations", "num_boost_round", "learning_rate", "eta", "max_depth", "num_leaves")
@@ -218,16 +200,16 @@ class Ranker(BaseEstimator):
         is then linear in the gains: DCG@10 where `measure` is the default, DCG@k, P@k.
         A fit that fails leaves the ranker as it was.
         """
-        X, eval_set, query_weight = of_clicks(X, eval_set, propensities, estimator, query_weight)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
-        warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
-        weights = query_weights(queries, query_weight)
+        X, eval_set, query_weight = inputs.of_clicks(X, eval_set, propensities, estimator, query_weight)
+        queries = inputs.read_queries(self, X, y, qid=qid, group=group, attributes=attributes, gains=gains, reset=True)
+        inputs.warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
+        weights = inputs.query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
-        eval_set = in_one(eval_set, eval_X, eval_y)
-        evaluation = read_evaluation(
+        eval_set = inputs.in_one(eval_set, eval_X, eval_y)
+        evaluation = inputs.read_evaluation(
             self, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes
         )
-        with measuring_gains(self, queries):
+        with inputs.measuring_gains(self, queries):
             self._fit(queries, weights, evaluation)
         return self
 
@@ -255,7 +237,7 @@ class Ranker(BaseEstimator):
         query; such a ranker then warns above 300 rows, as `fit` does.
         """
         check_is_fitted(self)
-        return self._scores(read_rows(self, X, qid=qid, group=group))
+        return self._scores(inputs.read_rows(self, X, qid=qid, group=group))
 
     def score(
         self,
@@ -282,12 +264,12 @@ class Ranker(BaseEstimator):
         queries and the queries of the rows are not passed.
         """
         check_is_fitted(self)
-        check_queries_named(self, X, qid, group)
+        inputs.check_queries_named(self, X, qid, group)
         check_same_index(X=X, sample_weight=sample_weight)
         attributes = self._attributes_of(X, attributes, constraints)
-        passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        weights = weights_of_rows(passed, sample_weight)
-        return self._mean(normalized(self, passed.grouped()), weights, constraints)
+        passed = inputs.as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        weights = inputs.weights_of_rows(passed, sample_weight)
+        return self._mean(inputs.normalized(self, passed.grouped()), weights, constraints)
 
     def evaluate(
         self,
@@ -311,11 +293,11 @@ class Ranker(BaseEstimator):
             compare(under, ranker.evaluate(test, constraints=Admissible(rules.k), cut_to=under))
         """
         check_is_fitted(self)
-        check_queries_named(self, X, qid, group)
+        inputs.check_queries_named(self, X, qid, group)
         check_type("cut_to", cut_to, Evaluation, type(None), error=OptionError, cure="Pass what `evaluate` returns.")
         attributes = self._attributes_of(X, attributes, constraints)
-        passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        return self._evaluation(normalized(self, passed.grouped()), constraints, measures, convention, cut_to)
+        passed = inputs.as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        return self._evaluation(inputs.normalized(self, passed.grouped()), constraints, measures, convention, cut_to)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
@@ -329,7 +311,7 @@ class Ranker(BaseEstimator):
         convention: str | Convention = "default",
         cut_to: Evaluation | None = None,
     ) -> Evaluation:
-        chosen = measure_for(self, queries) if measures is None else measures
+        chosen = inputs.measure_for(self, queries) if measures is None else measures
         shown = self._deployment(queries, constraints)
         return shown.evaluate(self._scores(queries.features), chosen, convention, cut_to)
 
@@ -390,7 +372,7 @@ class Ranker(BaseEstimator):
                 f"of {k} positions (Admissible({k}) has none), or lower k."
             )
         attributes = self._attributes_of(X, attributes, constraints)
-        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        queries = inputs.read_queries(self, X, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         length = None if k is None else int(k)
         shown = zip(queries.query_ids, self._ranked(queries, admissible), strict=True)
         ranked = {query: documents[:length] for query, documents in shown}
@@ -398,7 +380,7 @@ class Ranker(BaseEstimator):
 
     def _ranked(self, queries: Queries, constraints: Any) -> Iterable[NDArray[Any]]:
         """The documents that `rank` returns of each query."""
-        documents, bounds = documents_of(queries), pairwise(queries.offsets.tolist())
+        documents, bounds = inputs.documents_of(queries), pairwise(queries.offsets.tolist())
         orders = self._deployment(queries, constraints).orders(self._scores(queries.features))
         return (documents[low:high][order] for (low, high), order in zip(bounds, orders, strict=True))
 
@@ -450,11 +432,11 @@ class Ranker(BaseEstimator):
         Raises OptionError for a measure whose regret the feature map cannot bound. Data are passed as to `score`.
         """
         check_is_fitted(self)
-        check_queries_named(self, X, qid, group)
+        inputs.check_queries_named(self, X, qid, group)
         attributes = self._attributes_of(X, attributes, constraints)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        queries = inputs.read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         if queries.has_gains:
-            measure = measure_for(self, queries) if measure is None else linear_in_gains(measure)
+            measure = inputs.measure_for(self, queries) if measure is None else linear_in_gains(measure)
         parsed = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
         if not isinstance(parsed, MeasureMix) or self._admissible(constraints) is not None:
             return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))
@@ -465,7 +447,6 @@ class Ranker(BaseEstimator):
         return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
     def _tight(self, judged: RegretReport) -> Tightness:
-        """Regret and bounds of what was judged."""
         trained = self._trained_bound()
         bounds: dict[str, Bound] = {name: get_bound(name) for name in BOUNDS}
         name = "nonconvex"
@@ -513,7 +494,7 @@ class Ranker(BaseEstimator):
         if admissible is None:
             raise OptionError(f"sensitivity needs constraints; {self._unlimited}")
         attributes = self._attributes_of(X, attributes, constraints)
-        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        queries = inputs.read_queries(self, X, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         deployment = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
         return rule_sensitivity(
@@ -538,15 +519,10 @@ class Ranker(BaseEstimator):
     def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
         """The argument, or this ranker's own setting."""
         measure = self.measure if measure is None else measure
-        position_weights = (
-            getattr(self, "position_weights", POSITION_WEIGHTS) if position_weights is None else position_weights
-        )
-        return RegretBound.named(
-            measure,
-            getattr(self, "feature_map", MAP) if feature_map is None else feature_map,
-            "nonconvex",
-            position_weights,
-        )
+        feature_map = getattr(self, "feature_map", MAP) if feature_map is None else feature_map
+        if position_weights is None:
+            position_weights = getattr(self, "position_weights", POSITION_WEIGHTS)
+        return RegretBound.named(measure, feature_map, "nonconvex", position_weights)
 
     def _trained_bound(self) -> Bound | None:
         """The bound of the regret that was trained, if one was."""
@@ -555,15 +531,20 @@ class Ranker(BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_counts(self)
+        for name in ("n_features_in_", "n_queries_"):
+            if not hasattr(self, name):
+                raise ModelError(f"{name} is missing.")
+            if type(getattr(self, name)) is not int:
+                raise ModelError(f"{name} is not an integer.")
         self._check_learned()
-        check_names(self)
+        d = self.n_features_in_
+        names = getattr(self, "feature_names_in_", np.empty(max(d, 0), dtype=object))
+        if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
+            raise ModelError(f"feature_names_in_ does not name {d} features.")
         try:
             self._check_params()
         except (RankoptError, TypeError, ValueError, OverflowError) as error:
@@ -571,7 +552,7 @@ class Ranker(BaseEstimator):
 
     def _check_params(self) -> None:
         """Raise an error for parameters that a fitted ranker could not be used with."""
-        check_normalize(self.normalize)
+        inputs.check_normalize(self.normalize)
         if getattr(self, "normalize_", None) not in (None, *METHODS):
             raise OptionError(f"normalize_ is {self.normalize_!r:.80}")
         check("missing", self.missing, ("error", "indicator"))
@@ -594,20 +575,3 @@ class Ranker(BaseEstimator):
         tags.input_tags.sparse = self.normalize is None or str(self.normalize) in ("sum", "auto")
         tags.input_tags.allow_nan = takes_missing(self, fitted=False)
         return tags
-
-
-def check_counts(ranker: Ranker) -> None:
-    """Raise ModelError where counts are missing, or of another type."""
-    for name in ("n_features_in_", "n_queries_"):
-        if not hasattr(ranker, name):
-            raise ModelError(f"{name} is missing.")
-        if type(getattr(ranker, name)) is not int:
-            raise ModelError(f"{name} is not an integer.")
-
-
-def check_names(ranker: Ranker) -> None:
-    """Raise ModelError where features have names, but not one each."""
-    d = ranker.n_features_in_
-    names = getattr(ranker, "feature_names_in_", np.empty(max(d, 0), dtype=object))
-    if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
-        raise ModelError(f"feature_names_in_ does not name {d} features.")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from rankopt.collaborative.alternation import AlternationStep
 from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.problem import ModelState
@@ -26,22 +27,12 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
 from rankopt.options import Interval, Rules, check_options, number
+from rankopt.persistence.models import save_model
+from rankopt.rankers import typing as types
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    AnyPositionWeights,
-    AnyRatings,
-    Seed,
-    Weights,
-)
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 ALLOWED = 1e-9  # by how much what items are pulled to may differ, as a part of it
 
@@ -134,14 +125,10 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         Maximum seconds, of which reg="auto" may use half; exceeding them raises a ConvergenceWarning.
     patience : default 5
         Rounds without improvement on eval_set after which training ends.
-    engine, n_jobs : defaults "threads", None
-        As in `LargeMarginRanker`. Results are bit-identical for every engine.
+    engine, n_jobs, checkpoint, verbose : defaults "threads", None, None, 0
+        As in `LargeMarginRanker`.
     callbacks : default ()
         Functions (step, state) called after each round; training ends if one returns True.
-    checkpoint : default None
-        As in `LargeMarginRanker`.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----
@@ -198,20 +185,20 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         popularity_prior: float | None = None,
         unrated_weight: float = 0.0,
         weight_by_count: bool = False,
-        bound: AnyBound = "convex",
-        position_weights: AnyPositionWeights = "shifted(0.25)",
-        measure: AnyMeasure = "nDCG@10",
+        bound: types.AnyBound = "convex",
+        position_weights: types.AnyPositionWeights = "shifted(0.25)",
+        measure: types.AnyMeasure = "nDCG@10",
         init: Literal["residual", "random"] = "residual",
         tol: float | None = None,
         compute_bound: bool = True,
         max_iter: int = 100,
         time_limit: float | None = None,
         patience: int = 5,
-        random_state: Seed = None,
-        engine: AnyEngine = "threads",
+        random_state: types.Seed = None,
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
-        checkpoint: AnyCheckpoint = None,
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -242,11 +229,11 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def fit(
         self,
-        X: AnyRatings,
+        X: types.AnyRatings,
         y: Values | None = None,
         *,
         sample_weight: Values | None = None,
-        user_weight: Weights | None = None,
+        user_weight: types.Weights | None = None,
         eval_set: Ratings | tuple[Pairs, Values] | None = None,
     ) -> Self:
         """Fit the factors to ratings.
@@ -274,7 +261,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         if self.unrated_weight and (self.item_prior != "auto" or self.popularity_prior is not None):
             raise OptionError("unrated_weight sets the prior of the items to 0; omit item_prior and popularity_prior.")
 
-    def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
+    def score(self, X: types.AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
         averaged; users of fewer than two different ratings imply no order and do not count, as in
         `rankopt.ratings.evaluate_ratings`. sample_weight: equal inside a user."""
@@ -296,11 +283,11 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def verify(
         self,
-        X: AnyRatings,
+        X: types.AnyRatings,
         y: Values | None = None,
         *,
         sample_weight: Values | None = None,
-        user_weight: Weights | None = None,
+        user_weight: types.Weights | None = None,
         planes: int = 50,
         seed: int = 0,
     ) -> VerifiedFactors:
@@ -397,13 +384,51 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.persistence.models import save_model
-
         save_model(self, path)
 
     def _check_loaded(self) -> None:
-        """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_learned(self)
+        """Raise ModelError where fitted attributes are missing, of other shapes, or not finite, or cannot be used."""
+        ids = [getattr(self, name, None) for name in ("user_ids_", "item_ids_")]
+        if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
+            raise ModelError("user_ids_ or item_ids_ are missing or are no ids.")
+        n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
+        known = getattr(self, "item_factors_", None)
+        width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
+        shapes: dict[str, tuple[int, ...]] = {
+            "user_factors_": (n, *width), "item_factors_": (m, *width), "item_bias_": (m,), "user_bias_": (n,),
+            "item_prior_": (m,), "item_popularity_": (m,), "user_dual_intercept_": (n,), "item_dual_intercept_": (n,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            array: NDArray[Any] | None = getattr(self, name, None)
+            kind = "i" if name == "item_popularity_" else "f"
+            if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
+                raise ModelError(f"{name} is missing or has another shape than {shape}.")
+            if not np.isfinite(array).all():
+                raise ModelError(f"{name} holds numbers that are not finite.")
+        for name in ("user_dual_coef_", "item_dual_coef_"):
+            slopes = getattr(self, name, None)
+            if not isinstance(slopes, np.ndarray) or slopes.shape != (int(self.item_popularity_.sum()),):
+                raise ModelError(f"{name} is missing or holds not one number a rating.")
+            if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
+                raise ModelError(f"{name} holds what is no finite number.")
+        for name in ("cold_start_bias_", "lam_", "lam_max_", "reg_", "bias_reg_"):
+            if not np.isfinite(number(getattr(self, name, None))):
+                raise ModelError(f"{name} is missing or no number.")
+        if min(self.lam_max_, self.bias_reg_) < 0:
+            raise ModelError("lam_max_ and bias_reg_ cannot be negative.")
+        if min(self.lam_, self.reg_) <= 0:
+            raise ModelError("lam_ and reg_ must be greater than 0.")
+        check_saved(self, AlternationStep, FACTORS, BLOCKS)
+        if type(getattr(self, "n_iter_", None)) is not int or self.n_iter_ != len(self.history_) - 1:
+            raise ModelError("n_iter_ does not count the rounds of history_.")
+        try:
+            self._check_params()
+        except (RankoptError, TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"a parameter or an id has a value that cannot work ({error}).") from error
+        try:
+            self._known()
+        except (AttributeError, DataError, TypeError, ValueError) as error:
+            raise ModelError(f"what users have seen, or attributes of items, do not fit together ({error}).") from error
 
     def _check_storable(self) -> None:
         for name in ("user_ids_", "item_ids_"):
@@ -422,48 +447,3 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.string = True
         return tags
-
-
-def check_learned(ranker: Any) -> None:
-    """Raise ModelError where fitted attributes are missing, of other shapes, or not finite."""
-    ids = [getattr(ranker, name, None) for name in ("user_ids_", "item_ids_")]
-    if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
-        raise ModelError("user_ids_ or item_ids_ are missing or are no ids.")
-    n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
-    known = getattr(ranker, "item_factors_", None)
-    width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
-    shapes: dict[str, tuple[int, ...]] = {
-        "user_factors_": (n, *width), "item_factors_": (m, *width), "item_bias_": (m,), "user_bias_": (n,),
-        "item_prior_": (m,), "item_popularity_": (m,), "user_dual_intercept_": (n,), "item_dual_intercept_": (n,),
-    }  # fmt: skip
-    for name, shape in shapes.items():
-        array: NDArray[Any] | None = getattr(ranker, name, None)
-        kind = "i" if name == "item_popularity_" else "f"
-        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
-            raise ModelError(f"{name} is missing or has another shape than {shape}.")
-        if not np.isfinite(array).all():
-            raise ModelError(f"{name} holds numbers that are not finite.")
-    for name in ("user_dual_coef_", "item_dual_coef_"):
-        slopes = getattr(ranker, name, None)
-        if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_popularity_.sum()),):
-            raise ModelError(f"{name} is missing or holds not one number a rating.")
-        if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
-            raise ModelError(f"{name} holds what is no finite number.")
-    for name in ("cold_start_bias_", "lam_", "lam_max_", "reg_", "bias_reg_"):
-        if not np.isfinite(number(getattr(ranker, name, None))):
-            raise ModelError(f"{name} is missing or no number.")
-    if min(ranker.lam_max_, ranker.bias_reg_) < 0:
-        raise ModelError("lam_max_ and bias_reg_ cannot be negative.")
-    if min(ranker.lam_, ranker.reg_) <= 0:
-        raise ModelError("lam_ and reg_ must be greater than 0.")
-    check_saved(ranker, AlternationStep, FACTORS, BLOCKS)
-    if type(getattr(ranker, "n_iter_", None)) is not int or ranker.n_iter_ != len(ranker.history_) - 1:
-        raise ModelError("n_iter_ does not count the rounds of history_.")
-    try:
-        ranker._check_params()
-    except (RankoptError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"a parameter or an id has a value that cannot work ({error}).") from error
-    try:
-        ranker._known()
-    except (AttributeError, DataError, TypeError, ValueError) as error:
-        raise ModelError(f"what users have seen, or attributes of items, do not fit together ({error}).") from error

@@ -11,9 +11,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import at_most
 from rankopt.collaborative.alternation import (
     FIRST_FACTORS,
@@ -51,8 +51,6 @@ from rankopt.persistence.checkpoint import identity_of_ratings
 from rankopt.rankers.run import training_run
 from rankopt.ratings.evaluation import check_judges, has_exponential_gain
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 STARTS = ("residual", "random")
 
@@ -107,7 +105,7 @@ class CofiSettings:
         loss = UserLoss.named(params["loss"], params["bound"], params["position_weights"])
         return cls(loss, TOL if params["tol"] is None else float(params["tol"]), params)
 
-    def penalties(self, counts: NDArray[np.int64]) -> Penalties:
+    def penalties(self, counts: Ints) -> Penalties:
         """At λ = 1. counts: of the ratings of each user that the loss can learn from.
 
         Losses that see levels find an item's own mean themselves; and so do losses of orders from long lists, but a
@@ -150,7 +148,9 @@ class CofiSettings:
         def build(some: EncodedRatings) -> Any:
             return penalties.blocks(self.loss, self.seen(some), engine)[0]  # a part of a user may have no order
 
-        settings = Alternation(max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(self._max_iter, TRIAL_ROUNDS))
+        settings = Alternation(
+            max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(int(self.params["max_iter"]), TRIAL_ROUNDS)
+        )
         ends = math.inf if limit is None else perf_counter() + 0.5 * limit
         usual = USUAL["all" if penalties.unrated else "levels" if self.loss.sees_levels else "orders"]
         among_all = penalties.unrated > 0
@@ -167,16 +167,10 @@ class CofiSettings:
         limit = self.params["time_limit"]
         if limit is not None and chosen is not None:
             limit = max(limit - chosen.seconds, 0.0)
-        return Alternation(self.tol, self._max_iter, limit, int(self.params["patience"]))
-
-    @property
-    def _max_iter(self) -> int:
-        return int(self.params["max_iter"])
+        return Alternation(self.tol, int(self.params["max_iter"]), limit, int(self.params["patience"]))
 
 
-def train(
-    ranker: Any, ratings: Ratings, weights: Floats | None, by_rating: bool, evaluation: Ratings | None
-) -> None:  # fmt: skip
+def train(ranker: Any, ratings: Ratings, weights: Floats | None, by_rating: bool, evaluation: Ratings | None) -> None:
     """Set the fitted attributes of a `CofiRanker`. weights: (n_ratings,) in the order of the ratings; by_rating: some
     are of single ratings."""
     params = ranker.get_params(deep=False)
@@ -251,11 +245,8 @@ def train(
             stop = Stop.INTERRUPTED
             ranker.certificate_ = certificate_of(blocks, best, stop, False)
     _keep_model(ranker, ratings, blocks.problem, best, unknown)
-    ranker.item_popularity_, ranker.history_, ranker.n_iter_ = (
-        counts,
-        History.from_rows(AlternationStep, steps),
-        len(steps) - 1,
-    )
+    ranker.item_popularity_, ranker.n_iter_ = counts, len(steps) - 1
+    ranker.history_ = History.from_rows(AlternationStep, steps)
     ranker.lam_, ranker.lam_max_ = float(lam), start.lam_max
     ranker.reg_ = float(lam / (start.lam_max or lam)) if given_lam or not start.lam_max else settings.lam(chosen)
     ranker.bias_reg_ = bend * (penalties.offsets or 0.0)
@@ -310,12 +301,8 @@ def _judge(
 def _keep_model(ranker: Any, ratings: Ratings, problem: Any, best: ModelState, unknown: float) -> None:
     """unknown: b⁰ of an item without ratings."""
     rated, factors = problem.rated, factors_to_caller(problem, best.factors, unknown)
-    ranker.user_ids_, ranker.item_ids_, ranker.cold_start_bias_, ranker.n_features_in_ = (
-        ratings.users,
-        ratings.items,
-        unknown,
-        2,
-    )
+    ranker.user_ids_, ranker.item_ids_ = ratings.users, ratings.items
+    ranker.cold_start_bias_, ranker.n_features_in_ = unknown, 2
     ranker.user_factors_, ranker.user_bias_ = factors.users, factors.user_offsets
     ranker.item_factors_, ranker.item_bias_ = factors.items, factors.offsets
     ranker.item_prior_ = scattered(problem.prior, rated.items, rated.all_items, unknown)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
 from formulations.solvers import get_solver
@@ -35,8 +36,6 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Convention, PositionalMeasure
 from rankopt.measures.notation import parse
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Weights = Callable[[int, int], Floats]
 """k, n → strictly decreasing positive weights (k,) of the positions of a list of k of n documents."""
 
@@ -130,9 +129,7 @@ class Deployment:
         sizes, lengths = [part.size for part in own], [one.positions for one in sets]
         weights = np.concatenate([self.weights(k, n) for k, n in zip(lengths, sizes, strict=True)])
         ends, places = np.append(0, np.cumsum(sizes)), np.append(0, np.cumsum(lengths))
-        batch = SetBatch(
-            sets, np.concatenate(own), np.zeros(ends[-1]), np.zeros(places[-1]), weights, ends, places
-        )  # fmt: skip
+        batch = SetBatch(sets, np.concatenate(own), np.zeros(ends[-1]), np.zeros(places[-1]), weights, ends, places)
         return dict(zip(queries, np.split(solve_sets(batch, self.solver).order, places[1:-1]), strict=True))
 
     def evaluate(

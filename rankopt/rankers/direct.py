@@ -10,13 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from formulations.display import Axes
 from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
@@ -32,49 +32,27 @@ from rankopt.ascent.ascent import (
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import as_data, false_claim, paths_of, prove_epsilon, verify_directions
+from rankopt.ascent.certificate import Verified, as_data, false_claim, paths_of, prove_epsilon, verify_directions
+from rankopt.constraints.admissible import Admissible
 from rankopt.data.canonical_order import canonical
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import Threads, get_engine
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import ModelError, OptionError
 from rankopt.fitting import warn_interrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
+from rankopt.rankers import typing as types
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import measure_for, query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import TrainingRun, in_range, store_score, training_run, warn_best_at_start
+from rankopt.rankers.run import TrainingRun, store_score, training_data, training_run, warn_best_at_start
 from rankopt.rankers.starts import begun_at, check_start, start_weights
-from rankopt.rankers.typing import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    AnyRows,
-    DirectStartName,
-    Missing,
-    Normalize,
-    Seed,
-    Weights,
-)
-
-if TYPE_CHECKING:
-    from rankopt.ascent.certificate import Verified
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.queries import Queries
-
-Floats = NDArray[np.float64]
+from rankopt.sweeps.step_function import draw_line
 
 AT_ONCE = (Stop.TIME, Stop.INTERRUPTED)
 """Ends after which no round of lines is searched for the sake of the certificate: it holds what was tried anyway."""
-
-
-def workers_of(engine: Any, paths: int) -> int:
-    """How many paths are followed side by side: threads are, other engines share out the shards of a path."""
-    if not isinstance(engine, Threads):
-        return 1
-    with at_most(engine.workers):
-        return min(threads(), paths)
 
 
 def combine_paths(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
@@ -176,15 +154,11 @@ class DirectRanker(LinearRanker):
     max_iter, time_limit : defaults 100, None
         Maximum rounds of each path and seconds after the start was computed; exceeding them raises a
         ConvergenceWarning.
-    engine, n_jobs : defaults "threads", None
-        As in `LargeMarginRanker`. Results are bit-identical for every engine.
+    engine, n_jobs, checkpoint, verbose : defaults "threads", None, None, 0
+        As in `LargeMarginRanker`.
     callbacks : default ()
         Functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends if
         one returns True.
-    checkpoint : default None
-        As in `LargeMarginRanker`.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
 
     Notes
     -----
@@ -217,9 +191,9 @@ class DirectRanker(LinearRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        init: DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
+        init: types.DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
         selection: Literal["cyclic", "greedy"] = "cyclic",
         directions: Sequence[Any] = ("coordinates",),
         step_rule: Point = "window",
@@ -230,15 +204,15 @@ class DirectRanker(LinearRanker):
         tol: float = 1e-6,
         max_iter: int = 100,
         time_limit: float | None = None,
-        random_state: Seed = None,
-        engine: AnyEngine = "threads",
+        random_state: types.Seed = None,
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[Round, tuple[AscentPath, ...]], bool | None]] = (),
-        checkpoint: AnyCheckpoint = None,
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = None,
-        missing: Missing = "error",
+        normalize: types.Normalize = None,
+        missing: types.Missing = "error",
     ) -> None:
         self.measure = measure
         self.init = init
@@ -267,16 +241,17 @@ class DirectRanker(LinearRanker):
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()
-        if queries.n_documents < 2:
-            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
         judge = None if evaluation is None else self._judge(evaluation)
-        with in_range(queries), training_run(self, engine) as run:
+        with training_data(queries), training_run(self, engine) as run:
             arranged = canonical(queries, weights / weights.max())
             search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
             begun = begun_at(search, start, int(self.n_restarts), seed_from(self.random_state))
-            climb = self._climb(search, begun[0][0])
+            climb = AscentProblem(
+                search, Directions.from_spec(self.directions, search.deviations), self.selection == "greedy",
+                self.step_rule, float(self.step_window), float(self.lam), begun[0][0], float(self.tol),
+            )  # fmt: skip
             done = self._climbed(climb, begun, queries, weights, judge, run)
             self._keep(climb, done, begun[0][0], judge)
         self._learned_from = queries, weights
@@ -290,13 +265,6 @@ class DirectRanker(LinearRanker):
             )
         if proved.stop is Stop.INTERRUPTED:
             warn_interrupted("weights")
-
-    def _climb(self, search: LineSearch, w0: Floats) -> AscentProblem:
-        directions = Directions.from_spec(self.directions, search.deviations)
-        greedy = self.selection == "greedy"
-        return AscentProblem(
-            search, directions, greedy, self.step_rule, float(self.step_window), float(self.lam), w0, float(self.tol)
-        )
 
     def _climbed(
         self,
@@ -318,7 +286,10 @@ class DirectRanker(LinearRanker):
                 raise OptionError(f"checkpoint = {run.checkpoint.folder} cannot be resumed because {false}; remove it")
         if paths is None:
             paths = tuple(AscentPath.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
-        workers = workers_of(search.engine, len(paths))
+        workers = 1
+        if isinstance(search.engine, Threads):  # other engines share out the shards of a path
+            with at_most(search.engine.workers):
+                workers = min(threads(), len(paths))
         if workers > 1:  # one path per thread, without nested threads
             climb = replace(climb, search=replace(search, engine=get_engine("serial")))
         limits = AscentLimits(self.max_iter, self.time_limit, workers, spent)
@@ -340,12 +311,12 @@ class DirectRanker(LinearRanker):
     def plot_line(
         self,
         direction: int | str | Any,
-        X: AnyRows | None = None,
+        X: types.AnyRows | None = None,
         y: Values | None = None,
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        query_weight: Weights | None = None,
+        query_weight: types.Weights | None = None,
         point: Point | None = None,
         axes: Axes | None = None,
     ) -> Axes:
@@ -364,25 +335,23 @@ class DirectRanker(LinearRanker):
             if direction not in names:
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
             direction = names.index(direction)
-        is_index = isinstance(direction, int | np.integer)
-        if isinstance(direction, bool) or (is_index and not 0 <= direction < len(names)):
-            raise OptionError(f"direction must be a feature from 0 to {len(names) - 1}; got {direction}.")
-        about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
-        from rankopt.sweeps.step_function import draw_line
-
-        own: Point = self.step_rule if point is None else point
-        at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0
-        line = search.along(self.coef_, direction, own, self.step_window)
+        about, at = "t", 0.0
+        if isinstance(direction, int | np.integer):
+            if isinstance(direction, bool) or not 0 <= direction < len(names):
+                raise OptionError(f"direction must be a feature from 0 to {len(names) - 1}; got {direction}.")
+            about, at = f"weight of {names[direction]}", float(self.coef_[direction])
+        rule = self.step_rule if point is None else point
+        line = search.along(self.coef_, direction, rule, self.step_window)
         return draw_line(search.steps(self.coef_, direction), line, at, str(self.measure), about, axes)
 
     def verify(
         self,
-        X: AnyRows | None = None,
+        X: types.AnyRows | None = None,
         y: Values | None = None,
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
-        query_weight: Weights | None = None,
+        query_weight: types.Weights | None = None,
         only: int | None = None,
         seed: int = 0,
     ) -> Verified:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from formulations.arrays import check_no_mask, each, is_sparse
+from formulations.arrays import Floats, check_no_mask, each, is_sparse
 from rankopt.data.canonical_order import fingerprints
 from rankopt.data.normalization import METHODS, QueryNormalizer, chosen_method, normalize
 from rankopt.data.queries import Queries, first_not_finite
@@ -42,8 +42,6 @@ from rankopt.rankers.missing import (
     with_indicators,
     without_missing,
 )
-
-Floats = NDArray[np.float64]
 
 SEVERAL = (tuple, list, set, frozenset)
 
@@ -100,12 +98,6 @@ class Fitted(Protocol):
     _allow_nan: bool
 
 
-def without_qid_column(X: Any) -> tuple[Any, list[Hashable] | None]:
-    """Split a data frame into its features and its column of query ids; anything else has no such column."""
-    features, _, ids = without_query_column(X)
-    return features, ids
-
-
 def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     """The (N, d) features of an array, sparse matrix, data frame or `Queries`, in the order of its rows.
 
@@ -114,7 +106,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     if isinstance(X, Queries):
         return _queries_of_fit(ranker, X, reset).features
     refuse_log(X)
-    features, _ = without_qid_column(X)
+    features, _, _ = without_query_column(X)
     if reset:
         warn_of_features(features)
     else:
@@ -179,7 +171,7 @@ def bad_row(values: Any, missing: bool = False) -> int | None:
     return None
 
 
-def read_queries(ranker: Fitted, X: Any, y: Any, gains: Any = None, **passed: Any) -> Queries:
+def read_queries(ranker: Fitted, X: Any, y: Any = None, gains: Any = None, **passed: Any) -> Queries:
     """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`. gains: (N,)
     instead of y."""
     check("missing", ranker.missing, ("error", "indicator"))  # NaN in X is the next error
@@ -306,8 +298,8 @@ def as_queries(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None; pass the grades of the rows."
         )
     check_same_index(X=X, y=y, qid=qid, attributes=attributes)
-    _, column = without_qid_column(X)
-    ways = {"qid=": qid, "group=": group, f"the column {without_query_column(X)[1]!r} of X": column}
+    _, named, column = without_query_column(X)
+    ways = {"qid=": qid, "group=": group, f"the column {named!r} of X": column}
     used = [name for name, value in ways.items() if value is not None]
     if len(used) > 1:
         raise DataError(f"Queries are identified by {' and '.join(used)} at once; pass one of them.")
@@ -325,9 +317,9 @@ def as_queries(
             if row is None:
                 raise DataError(f"y cannot be read as one grade a row: {error}.") from None
             name = getattr(y, "name", None)
-            named = "" if name is None else f", column {name!r}"
+            where = "" if name is None else f", column {name!r}"
             cure = "pass grades as numbers, 0 for irrelevant, such as y.map({'bad': 0, 'good': 1})"
-            raise DataError(f"y has {values[row]!r:.80} in row {row}{named} ({error}); {cure}.") from None
+            raise DataError(f"y has {values[row]!r:.80} in row {row}{where} ({error}); {cure}.") from None
         check_consistent_length(features, relevance)
     ids = column if qid is None else qid
     sizes = [features.shape[0]] if ids is None and group is None else group
@@ -342,7 +334,7 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
     The query of a row matters to a ranker with `normalize` or missing="indicator": `qid` or `group` names it, as in
     `read_queries`.
     """
-    if normalization_of(ranker) is None and not hasattr(ranker, "missing_features_"):
+    if getattr(ranker, "normalize_", None) is None and not hasattr(ranker, "missing_features_"):
         return read_features(ranker, X, reset=False)
     warn_without_queries(X, X.shape[0] if hasattr(X, "shape") else len(X), qid, group, stacklevel=4)
     return normalized(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
@@ -350,14 +342,14 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
 
 def warn_without_queries(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
     """Warn the caller of a `fit` on many rows if nothing names their queries."""
-    if not (isinstance(X, Queries) or qid is not None or group is not None or without_qid_column(X)[1] is not None):
+    if not (isinstance(X, Queries) or qid is not None or group is not None or without_query_column(X)[2] is not None):
         warn_of_one_query(rows, stacklevel)
 
 
 def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
     """Raise DataError if a ranker was fitted on several queries and neither qid nor group is passed."""
     refuse_log(X)
-    _, column = without_qid_column(X)
+    column = without_query_column(X)[2]
     if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
         raise DataError(
             f"{type(ranker).__name__} cannot score because it was fitted on {ranker.n_queries_} queries and `qid` is "
@@ -378,9 +370,26 @@ def documents_of(queries: Queries) -> NDArray[Any]:
 def read_evaluation(ranker: Fitted, train: Queries, eval_set: Any, **ways: Any) -> Queries | None:
     """The data that a ranker chooses on: `(X, y)` or `Queries`, with `ways` (qid, group, attributes) as in fit; or a
     list of one such, with lists of one. Warns of queries that `train` has too."""
-    evaluation = _read_evaluation(ranker, eval_set, **ways)
-    if evaluation is None:
+    if eval_set is None:
+        if any(value is not None for value in ways.values()):
+            names = ", ".join(f"eval_{name}" for name in ways)
+            raise DataError(f"{names} belong to eval_set, which is missing; pass eval_set=(X, y).")
         return None
+    if isinstance(eval_set, list):
+        eval_set, ways = _only(eval_set, ways)
+    if isinstance(eval_set, Queries):
+        eval_set = (eval_set, None)
+    elif not (isinstance(eval_set, tuple) and len(eval_set) == 2):
+        size = f" of {len(eval_set)}" if isinstance(eval_set, tuple) else ""
+        raise DataError(
+            f"eval_set cannot be a {type(eval_set).__name__}{size} because one data set is chosen on; "
+            "pass eval_set=(X, y), [(X, y)] or a Queries, and query ids as eval_qid=."
+        )
+    elif ranker.n_queries_ > 1 and all(
+        way is None for way in (ways["qid"], ways["group"], without_query_column(eval_set[0])[2])
+    ):
+        raise DataError("eval_set has no query ids, but the training data has several queries; pass eval_qid=.")
+    evaluation = read_queries(ranker, *eval_set, **ways, reset=False)
     same = _shared_queries(train, evaluation)
     if same:
         warnings.warn(
@@ -404,28 +413,6 @@ def _shared_queries(train: Queries, evaluation: Queries) -> list[Hashable]:
                 if np.array_equal(np.sort(fingerprints(own)), np.sort(fingerprints(other))):
                     found.append(query)
     return found
-
-
-def _read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | None:
-    if eval_set is None:
-        if any(value is not None for value in ways.values()):
-            names = ", ".join(f"eval_{name}" for name in ways)
-            raise DataError(f"{names} belong to eval_set, which is missing; pass eval_set=(X, y).")
-        return None
-    if isinstance(eval_set, list):
-        eval_set, ways = _only(eval_set, ways)
-    if isinstance(eval_set, Queries):
-        return read_queries(ranker, eval_set, None, **ways, reset=False)
-    if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
-        size = f" of {len(eval_set)}" if isinstance(eval_set, tuple) else ""
-        raise DataError(
-            f"eval_set cannot be a {type(eval_set).__name__}{size} because one data set is chosen on; "
-            "pass eval_set=(X, y), [(X, y)] or a Queries, and query ids as eval_qid=."
-        )
-    _, column = without_qid_column(eval_set[0])
-    if ranker.n_queries_ > 1 and ways["qid"] is None and ways["group"] is None and column is None:
-        raise DataError("eval_set has no query ids, but the training data has several queries; pass eval_qid=.")
-    return read_queries(ranker, *eval_set, **ways, reset=False)
 
 
 def in_one(eval_set: Any, X: Any, y: Any) -> Any:
@@ -629,22 +616,18 @@ def _note_normalization(ranker: Any, queries: Queries) -> None:
         print(f"normalize='auto' is {ranker.normalize_!r}", file=sys.stderr)
 
 
-def normalization_of(ranker: Any) -> str | None:
-    """The method by which a fitted ranker normalizes, None for none: that of its fit, whatever was set since."""
-    return getattr(ranker, "normalize_", None)
-
-
 def normalized(ranker: Any, queries: Queries, reset: bool = False) -> Queries:
-    """The queries as the ranker wants them: by its `normalize`, then by its `missing`. reset: whether this is `fit`."""
-    method = normalization_of(ranker)
+    """The queries as the ranker wants them: by the `normalize` and the `missing` of its fit, whatever was set since.
+    reset: whether this is `fit`."""
+    method = getattr(ranker, "normalize_", None)
     return without_missing(ranker, queries if method is None else normalize(queries, method), reset)
 
 
 def normalized_among(ranker: Any, rows: list[Floats], among: Any, read: Callable[[Any], Any]) -> list[Floats]:
     """Single documents (d,) in the units of the ranker; `among`: the documents (n, d) of their query, `read` from what
     the caller has. DataError where these are needed and missing."""
-    method, made, indicator = normalization_of(ranker), np.stack(rows), hasattr(ranker, "missing_features_")
-    means = None
+    method, means = getattr(ranker, "normalize_", None), None
+    made, indicator = np.stack(rows), hasattr(ranker, "missing_features_")
     if method is not None or (indicator and np.isnan(made).any()):
         if among is None:
             option = "missing='indicator'" if method is None else f"normalize={method!r}"

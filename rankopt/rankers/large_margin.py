@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.solvers import get_solver
 from formulations.solvers.solver import Solver
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement
+from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses import get_bound, get_feature_map
+from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
@@ -27,39 +29,14 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.optimize.minimize import as_solver
+from rankopt.rankers import typing as types
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.starts import unit_of_gains
 from rankopt.rankers.stream import partial_fit
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMap,
-    AnyMeasure,
-    AnyMethod,
-    AnyPositionWeights,
-    AnySolver,
-    Callbacks,
-    CoefBounds,
-    Missing,
-    Normalize,
-    PenaltyName,
-    ReferenceName,
-    Seed,
-    Start,
-    Strength,
-)
 from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import row_scores
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
-    from rankopt.losses.loss import Loss
-
-Floats = NDArray[np.float64]
 
 
 class LargeMarginRanker(OptimizedRanker):
@@ -180,33 +157,33 @@ class LargeMarginRanker(OptimizedRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        feature_map: AnyMap = "positional",
-        bound: AnyBound = "nonconvex",
-        target_ranking: ReferenceName | None = None,
-        position_weights: AnyPositionWeights = "power(0.5)",
-        w0: Start = None,
-        method: AnyMethod = "bundle",
-        argmax_solver: AnySolver = "exact",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        feature_map: types.AnyMap = "positional",
+        bound: types.AnyBound = "nonconvex",
+        target_ranking: types.ReferenceName | None = None,
+        position_weights: types.AnyPositionWeights = "power(0.5)",
+        w0: types.Start = None,
+        method: types.AnyMethod = "bundle",
+        argmax_solver: types.AnySolver = "exact",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 3e-4,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        missing: Missing = "error",
-        penalty: PenaltyName = "l2",
-        coef_bounds: CoefBounds = None,
+        normalize: types.Normalize = "auto",
+        missing: types.Missing = "error",
+        penalty: types.PenaltyName = "l2",
+        coef_bounds: types.CoefBounds = None,
     ) -> None:
         self.measure = measure
         self.feature_map = feature_map
@@ -241,25 +218,19 @@ class LargeMarginRanker(OptimizedRanker):
     partial_fit = partial_fit
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
-        regret = RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights)
+        regret = self._trained_regret()
         admissible = self._admissible()
         if admissible is None:
             solver = self._argmax()
             return shards(queries, lambda some: regret.bind(some, solver))
 
-        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            chosen, argmax = AdmissibleArgmax.from_queries(
-                queries,
-                self._inner(),
-                regret.position_weights,
-                admissible.for_queries,
-                start,
-                self._argmax_under_constraints(),
-            )
-            return chosen, MarginLoss.build(argmax, regret.bound)
-
         def start(queries: Arrangement) -> Floats:
             return row_scores(queries.features, queries.rows, w0())
+
+        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
+            inner, solver, sets = self._inner(), self._argmax_under_constraints(), admissible.for_queries
+            chosen, argmax = AdmissibleArgmax.from_queries(queries, inner, regret.position_weights, sets, start, solver)
+            return chosen, MarginLoss.build(argmax, regret.bound)
 
         return shards(queries, build)
 
@@ -277,8 +248,8 @@ class LargeMarginRanker(OptimizedRanker):
         if not isinstance(measure, PositionalMeasure) or get_feature_map(self.feature_map) is not PositionalOracle:
             raise OptionError(
                 f"measure {measure} under the map {self.feature_map!r} cannot be trained under constraints, "
-                f"which take inner "
-                "products of position weights and gains; take nDCG@k, P@k, ... and feature_map='positional'"
+                "which take inner products of position weights and gains; take nDCG@k, P@k, ... and "
+                "feature_map='positional'"
             )
         return measure
 
@@ -296,12 +267,11 @@ class LargeMarginRanker(OptimizedRanker):
         return getattr(self._bound(), "reference", None) == "first"
 
     def _cures(self, flat: bool) -> str:
-        parts = (
-            ()
-            if self.constraints
-            else RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts
-        )
+        parts = () if self.constraints else self._trained_regret().parts
         return cures_at_start(self.bound, [part for _, part in parts], flat)
+
+    def _trained_regret(self) -> RegretBound:
+        return RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights)
 
     def _bound(self) -> Bound:
         check_type("target_ranking", self.target_ranking, str, type(None), error=OptionError)
@@ -311,16 +281,15 @@ class LargeMarginRanker(OptimizedRanker):
         if not usual and self.target_ranking != "average":
             raise OptionError(
                 f"target_ranking = {self.target_ranking!r} is an option of bound='convex', not of {self.bound!r}; "
-                f"leave it out"
+                "leave it out"
             )
         return get_bound(self.bound)
 
     def _maps(self) -> list[JointFeatureMap]:
         parsed = parse(self.measure)
         parts = parsed.parts if isinstance(parsed, MeasureMix) else ()
-        return [get_feature_map(part.feature_map or self.feature_map) for part in parts] or [
-            get_feature_map(self.feature_map)
-        ]
+        maps = [part.feature_map or self.feature_map for part in parts] or [self.feature_map]
+        return [get_feature_map(one) for one in maps]
 
     def _trained_bound(self) -> Bound:
         return self._bound()
@@ -330,7 +299,7 @@ class LargeMarginRanker(OptimizedRanker):
 
     def _argmax(self) -> Solver:
         auto, solver = isinstance(self.argmax_solver, str) and self.argmax_solver == "auto", get_solver("exact")
-        for _, part in RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts:
+        for _, part in self._trained_regret().parts:
             inner = part.feature_map is PositionalOracle and isinstance(part.measure, PositionalMeasure)
             form = RankTwoAssignment if inner else RelevanceRanking
             solver = as_solver("argmax_solver", solver if auto else self.argmax_solver, form, "rank")

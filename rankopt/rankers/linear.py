@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError, OptionError
@@ -31,11 +32,6 @@ from rankopt.rankers.inputs import document_id, read_pair
 from rankopt.rankers.missing import check_missing_learned, with_indicators
 from rankopt.rankers.typing import AnyMeasure, AnyRows, CoefBounds, Document, Missing, Normalize
 from rankopt.scorers.linear import linear_scores, slot_scores
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
-
-Floats = NDArray[np.float64]
 
 
 class LinearRanker(Ranker):
@@ -162,9 +158,7 @@ class RegressionRanker(LinearRanker):
         scale of the features.
     measure : default "nDCG@10"
         The measure of `score`, and of the gains; one of `rankopt.measures` or its notation.
-    normalize : default "auto"
-        The normalization of features within their query, as in `LargeMarginRanker`.
-    missing : default "error"
+    normalize, missing : defaults "auto", "error"
         As in `LargeMarginRanker`.
 
     **Model**

@@ -4,45 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from formulations.arrays import Floats, Ints
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement
+from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses import get_loss, make_loss, sees_queries
-from rankopt.losses.loss import protocol_of
+from rankopt.losses.loss import Loss, protocol_of
 from rankopt.measures.notation import parse
+from rankopt.rankers import typing as types
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.path import LOSS_FACTORS
 from rankopt.rankers.stream import partial_fit
-from rankopt.rankers.typing import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    AnyMethod,
-    AnySolver,
-    Callbacks,
-    CoefBounds,
-    LossName,
-    Missing,
-    Normalize,
-    PenaltyName,
-    Seed,
-    Start,
-    Strength,
-)
-from rankopt.risk.risk import shards_of_grades
-
-if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
-    from rankopt.losses.loss import Loss
-    from rankopt.risk.risk import Shard
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rankopt.risk.risk import Shard, shards_of_grades
 
 
 class LossRanker(OptimizedRanker):
@@ -70,9 +46,7 @@ class LossRanker(OptimizedRanker):
 
     **Model**
 
-    penalty : default "l2"
-        As in `LargeMarginRanker`.
-    coef_bounds : default None
+    penalty, coef_bounds : defaults "l2", None
         As in `LargeMarginRanker`.
 
     **Solver**
@@ -98,29 +72,29 @@ class LossRanker(OptimizedRanker):
 
     def __init__(
         self,
-        loss: LossName | Callable[..., Any] = "pairwise",
-        measure: AnyMeasure = "nDCG@10",
+        loss: types.LossName | Callable[..., Any] = "pairwise",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        w0: Start = "zeros",
-        method: AnyMethod = "bundle",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        w0: types.Start = "zeros",
+        method: types.AnyMethod = "bundle",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        missing: Missing = "error",
-        penalty: PenaltyName = "l2",
-        coef_bounds: CoefBounds = None,
+        normalize: types.Normalize = "auto",
+        missing: types.Missing = "error",
+        penalty: types.PenaltyName = "l2",
+        coef_bounds: types.CoefBounds = None,
     ) -> None:
         self.loss = loss
         self.measure = measure
@@ -156,9 +130,6 @@ class LossRanker(OptimizedRanker):
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         return loss_shards(self.loss, self.measure, queries)
 
-    def _start(self) -> Any:
-        return self.w0
-
 
 class PairwiseRanker(OptimizedRanker):
     """Minimizes J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
@@ -171,20 +142,14 @@ class PairwiseRanker(OptimizedRanker):
     ----------
     **Start here**
 
-    measure : default "nDCG@10"
-        As in `LossRanker`.
-    w0 : default "zeros"
-        As in `LargeMarginRanker`.
-    constraints : default None
+    measure, w0, constraints : defaults "nDCG@10", "zeros", None
         As in `LossRanker`.
     lam, C, normalize, missing : defaults "scale", None, "auto", "error"
         As in `LossRanker`.
 
     **Model**
 
-    penalty : default "l2"
-        As in `LargeMarginRanker`.
-    coef_bounds : default None
+    penalty, coef_bounds : defaults "l2", None
         As in `LargeMarginRanker`.
 
     **Solver**
@@ -202,28 +167,28 @@ class PairwiseRanker(OptimizedRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
-        w0: Start = "zeros",
-        method: AnyMethod = "bundle",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        w0: types.Start = "zeros",
+        method: types.AnyMethod = "bundle",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Seed = None,
+        random_state: types.Seed = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        missing: Missing = "error",
-        penalty: PenaltyName = "l2",
-        coef_bounds: CoefBounds = None,
+        normalize: types.Normalize = "auto",
+        missing: types.Missing = "error",
+        penalty: types.PenaltyName = "l2",
+        coef_bounds: types.CoefBounds = None,
     ) -> None:
         self.measure = measure
         self.w0 = w0
@@ -251,9 +216,6 @@ class PairwiseRanker(OptimizedRanker):
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         return loss_shards("pairwise", self.measure, queries)
-
-    def _start(self) -> Any:
-        return self.w0
 
 
 def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, ...]:

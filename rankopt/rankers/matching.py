@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from formulations import LinearProgram, RankingSet
+from formulations.arrays import Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import InfeasibleError
 from formulations.problems.assignment import Assignment
@@ -30,87 +31,26 @@ from rankopt.data.typing import Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import get_bound
+from rankopt.losses.loss import Loss
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.oracle_problem import ProblemOracle
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots, constrained_slots, pair_argmax
+from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.minimize import as_solver
+from rankopt.optimize.objective import Objective
 from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
+from rankopt.rankers import typing as types
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of
 from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.path import LOSS_FACTORS
 from rankopt.rankers.run import cures_at_start
-from rankopt.rankers.typing import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMethod,
-    AnyRows,
-    AnySolver,
-    Callbacks,
-    CoefBounds,
-    Document,
-    Missing,
-    Normalize,
-    SlotStart,
-    Strength,
-)
 from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
-
-if TYPE_CHECKING:
-    from rankopt.losses.loss import Loss
-    from rankopt.optimize.concave_convex import Training
-    from rankopt.optimize.objective import Objective
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangement) -> Floats:
-    """(k,) what a right document earns in each slot. k is `n_positions`, else the length of position_weight, else the
-    largest grade. Raises OptionError where they contradict each other."""
-    check("n_positions", slots, (COUNT, None))
-    if slots is not None and slots >= 1 << 31:
-        raise OptionError(f"n_positions must be less than 2^31; got {slots}")
-    if position_weight is None:
-        largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
-        return np.ones(int(slots) if slots is not None else max(int(largest), 1))
-    weights = as_numbers("position_weight", position_weight)
-    if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
-        raise OptionError(
-            "position_weight must hold a positive finite number for each slot; leave out slots worth nothing"
-        )
-    if slots is not None and weights.size != slots:
-        raise OptionError(f"position_weight has {weights.size} entries but n_positions = {slots}; give one a slot")
-    return weights
-
-
-def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
-    """(N, k) the slot's weight where the document belongs there, else 0; DataError for a grade that is no slot."""
-    grades = queries.relevance
-    if grades is None:
-        raise DataError("slots cannot be learned because the queries carry no relevance; give y, each document's slot")
-    wrong = (grades != np.floor(grades)) | (grades > weights.size)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which is not a slot: "
-            f"they count from 1 to {weights.size}, and 0 means no slot; correct y, or pass n_positions="
-        )
-    return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
-
-
-def pair_benefit(queries: Queries | Arrangement) -> Floats:
-    """(P,) what a pair earns: its grade, and of grade 0 minus the mean of the others; DataError without others."""
-    grades = queries.relevance
-    if grades is None or not (grades > 0).any():
-        raise DataError("pairs cannot be learned or judged because none is worth anything; give y > 0 to right pairs")
-    return np.asarray(np.where(grades > 0, grades, -grades[grades > 0].mean()))
 
 
 def matching_solver(argmax: Any, form: type[Problem] = Assignment) -> Solver | str:
@@ -196,25 +136,25 @@ class MatchingRanker(OptimizedRanker):
         n_positions: int | None = None,
         *,
         position_weight: Values | None = None,
-        bound: AnyBound = "convex",
-        w0: SlotStart = None,
-        method: AnyMethod = "bundle",
-        argmax_solver: AnySolver = "auto",
-        master_solver: AnySolver = "auto",
-        lam: Strength = "scale",
+        bound: types.AnyBound = "convex",
+        w0: types.SlotStart = None,
+        method: types.AnyMethod = "bundle",
+        argmax_solver: types.AnySolver = "auto",
+        master_solver: types.AnySolver = "auto",
+        lam: types.Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
         warm_start: bool = False,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
-        normalize: Normalize = None,
-        coef_bounds: CoefBounds = None,
-        missing: Missing = "error",
+        normalize: types.Normalize = None,
+        coef_bounds: types.CoefBounds = None,
+        missing: types.Missing = "error",
         constraints: Admissible | None = None,
         pairs: tuple[str, str] | None = None,
         degrees: tuple[int, int] = (1, 1),
@@ -249,15 +189,48 @@ class MatchingRanker(OptimizedRanker):
             self.position_weight_ = self._slot_weights(queries)
 
     def _slot_weights(self, queries: Queries | Arrangement) -> Floats:
+        """(k,) what a right document earns in each slot. k is `n_positions`, else that of the constraints, else the
+        length of position_weight, else the largest grade. Raises OptionError where they contradict each other."""
         admissible = self._admissible()
-        k = admissible.k if self.n_positions is None and admissible is not None else self.n_positions
-        return slot_weights(k, self.position_weight, queries)
+        slots = admissible.k if self.n_positions is None and admissible is not None else self.n_positions
+        check("n_positions", slots, (COUNT, None))
+        if slots is not None and slots >= 1 << 31:
+            raise OptionError(f"n_positions must be less than 2^31; got {slots}")
+        if self.position_weight is None:
+            largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
+            return np.ones(int(slots) if slots is not None else max(int(largest), 1))
+        weights = as_numbers("position_weight", self.position_weight)
+        if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
+            raise OptionError(
+                "position_weight must hold a positive finite number for each slot; leave out slots worth nothing"
+            )
+        if slots is not None and weights.size != slots:
+            raise OptionError(f"position_weight has {weights.size} entries but n_positions = {slots}; give one a slot")
+        return weights
 
     def _worth(self, queries: Queries | Arrangement, weights: Floats | None = None) -> Floats:
-        """(N, k) or (P,) what each document earns in each slot, or each pair."""
+        """(N, k) the slot's weight where a document belongs there, else 0; or (P,) what a pair earns: its grade, and of
+        grade 0 minus the mean of the others. DataError for grades that are no slots, or all 0."""
+        grades = queries.relevance
         if self.pairs is not None:
-            return pair_benefit(queries)
-        return benefit(queries, self._slot_weights(queries) if weights is None else weights)
+            if grades is None or not (grades > 0).any():
+                raise DataError(
+                    "pairs cannot be learned or judged because none is worth anything; give y > 0 to right pairs"
+                )
+            return np.asarray(np.where(grades > 0, grades, -grades[grades > 0].mean()))
+        weights = self._slot_weights(queries) if weights is None else weights
+        if grades is None:
+            raise DataError(
+                "slots cannot be learned because the queries carry no relevance; give y, each document's slot"
+            )
+        wrong = (grades != np.floor(grades)) | (grades > weights.size)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise DataError(
+                f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which is not a "
+                f"slot: they count from 1 to {weights.size}, and 0 means no slot; correct y, or pass n_positions="
+            )
+        return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
     def _cures(self, flat: bool) -> str:
         return cures_at_start(self.bound, (), flat)
@@ -364,7 +337,9 @@ class MatchingRanker(OptimizedRanker):
                 chosen = np.flatnonzero(matched)
                 yield own[chosen[np.argsort(-scores[low:high][chosen], kind="stable")]]
 
-    def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:
+    def explain(
+        self, x: types.Document, y: types.Document, slot: int = 1, *, among: types.AnyRows | None = None
+    ) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1, or a pair above another: the
         terms, largest first."""
         check_is_fitted(self, "coef_")

@@ -15,9 +15,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, is_sparse
+from formulations.arrays import Bools, Floats, Ints, is_sparse
 from rankopt.data.normalization import shift_and_scale
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features
@@ -72,7 +71,7 @@ def without_missing(ranker: Any, queries: Queries, reset: bool) -> Queries:
     return queries.replace(features=filled[back], feature_names=names)
 
 
-def _column_wise(features: Features) -> NDArray[np.bool_]:
+def _column_wise(features: Features) -> Bools:
     """(d,) whether a feature has a missing value."""
     if not is_sparse(features):
         return np.asarray(np.isnan(features).any(axis=0))

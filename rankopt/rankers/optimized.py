@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.compiled import is_small
 from formulations.registry import load
-from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
@@ -32,7 +30,7 @@ from rankopt.optimize.concave_convex import Clock, Training, train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.minimize import as_master
 from rankopt.optimize.objective import Objective, largest
-from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
+from rankopt.options import POSITIVE, RUN, Rules, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.inputs import measuring_gains, query_weights
@@ -41,33 +39,25 @@ from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import (
     check_saved_run,
-    in_range,
     store_outcome,
+    training_data,
     training_run,
     warn_below_start,
     warn_best_at_start,
     warn_of_outcome,
 )
-from rankopt.rankers.starts import STRENGTH, ZERO_STRENGTH, feature_units, get_start, natural_lam, unit_of
+from rankopt.rankers.starts import (
+    STRENGTH,
+    ZERO_STRENGTH,
+    feature_units,
+    get_start,
+    natural_lam,
+    passed_weights,
+    unit_of,
+)
 from rankopt.rankers.stream import Stream
+from rankopt.rankers.typing import Weights
 from rankopt.risk.risk import Risk, Shard
-
-if TYPE_CHECKING:
-    from rankopt.rankers.typing import Weights
-
-
-Floats = NDArray[np.float64]
-
-
-def penalized(penalty: Any, method: object) -> type[Objective]:
-    """The objective of this penalty; OptionError for a penalty that is none, and for a method that cannot minimize
-    it."""
-    if not isinstance(penalty, str) or penalty not in PENALTIES:
-        raise OptionError(f"penalty {penalty!r} is unknown; known are {', '.join(map(repr, PENALTIES))}")
-    kind: type[Objective] = load(PENALTIES[penalty])
-    kind.check(method)
-    return kind
-
 
 MARGIN_STARTS = ("ridge", "ranksvm")  # starts whose margins are 1, in units of the gains
 
@@ -102,6 +92,7 @@ class OptimizedRanker(LinearRanker):
     method: Any
     master_solver: Any
     engine: Any
+    w0: Any
     lam: float | str | None
     C: float | None
     tol: float
@@ -127,7 +118,7 @@ class OptimizedRanker(LinearRanker):
 
     def _start(self) -> Any:
         """What w₀ is: a name of `_starts`, or an array."""
-        return "zeros"
+        return self.w0
 
     def _before(self, queries: Queries) -> None:
         """Learn what the options of a subclass need to know of the data, before the objective is built."""
@@ -165,7 +156,8 @@ class OptimizedRanker(LinearRanker):
         risk = Risk(self._shards(placed, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
         units = np.resize(feature_units(arranged), w0().size) if isinstance(self.lam, str) and self.C is None else None
-        objective = self._objective_class().begun_at(risk, lam, w0(), self._master(), small, units).within(box)
+        kind = self._objective_class()
+        objective = kind.begun_at(risk, lam, w0(), as_master(self.master_solver, kind), small, units).within(box)
         if box is not None:
             self._check_box(objective, box)
         if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
@@ -177,10 +169,8 @@ class OptimizedRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if self._stream_of(queries) is None:
             self._stream = None
-        if queries.n_documents < 2:
-            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
-        self._before(queries)
-        with in_range(queries):
+        with training_data(queries):
+            self._before(queries)
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
         warn_of_outcome(outcome, objective, self._cures)
@@ -223,11 +213,14 @@ class OptimizedRanker(LinearRanker):
         store_outcome(self, outcome, objective.lam)
 
     def _objective_class(self) -> type[Objective]:
-        """The objective of the penalty."""
-        return penalized(getattr(self, "penalty", "l2"), get_method(self.method))
-
-    def _master(self) -> Solver | str:
-        return as_master(self.master_solver, self._objective_class())
+        """The objective of the penalty; OptionError for a penalty that is none, and for a method that cannot minimize
+        it."""
+        penalty = getattr(self, "penalty", "l2")
+        if not isinstance(penalty, str) or penalty not in PENALTIES:
+            raise OptionError(f"penalty {penalty!r} is unknown; known are {', '.join(map(repr, PENALTIES))}")
+        kind: type[Objective] = load(PENALTIES[penalty])
+        kind.check(get_method(self.method))
+        return kind
 
     def _lam(self, queries: Arrangement, risk: Risk) -> float:
         """λ of the queries with something to order."""
@@ -238,7 +231,10 @@ class OptimizedRanker(LinearRanker):
         if self.C is not None or self.lam is None:
             raise OptionError(f"lam or C sets the regularization; got lam={self.lam!r}, C={self.C!r}. Pass one.")
         if isinstance(self.lam, str):
-            return self._natural_lam(queries, count) * unit_of(risk.shards) / self._unit_of_gains(queries)
+            start = self._start()
+            from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == LOSS_FACTORS
+            natural = natural_lam(queries, count, ZERO_STRENGTH if from_zero else STRENGTH)
+            return natural * unit_of(risk.shards) / self._unit_of_gains(queries)
         return float(self.lam)
 
     def _check_box(self, objective: Objective, box: Floats) -> None:
@@ -256,12 +252,6 @@ class OptimizedRanker(LinearRanker):
                 "Take 'auto'."
             )
 
-    def _natural_lam(self, queries: Arrangement, count: int) -> float:
-        """λ of lam="scale" for losses and gains of size 1."""
-        start = self._start()
-        from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == LOSS_FACTORS
-        return natural_lam(queries, count, ZERO_STRENGTH if from_zero else STRENGTH)
-
     def _unit_of_gains(self, queries: Arrangement) -> float:
         """The unit in which the loss measures margins: scores that are as many times as large have the same orders."""
         return 1.0
@@ -272,11 +262,8 @@ class OptimizedRanker(LinearRanker):
             w0 = np.asarray(get_start(start, self._starts)(self, queries, box)).ravel()
             w0 = w0 * self._unit_of_gains(queries) if start in MARGIN_STARTS else w0
             return w0 if box is None else np.clip(w0, *box)
-        w0 = as_numbers("w0", start)
-        if w0.shape != shape or not np.isfinite(w0).all():
-            size = " × ".join(map(str, shape))
-            raise OptionError(f"w0 has shape {w0.shape}; it needs {size} finite numbers, one a feature")
-        return w0.ravel() if box is None else np.clip(w0.ravel(), *box)
+        w0 = passed_weights("w0", start, shape).ravel()
+        return w0 if box is None else np.clip(w0, *box)
 
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:
         """The shape of coef_."""

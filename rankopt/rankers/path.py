@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from formulations.arrays import each
+from formulations.arrays import Bools, Floats, Ints, each
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import canonical
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
 from rankopt.errors import DataError, OptionError
@@ -35,8 +35,9 @@ from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Clock
-from rankopt.optimize.objective import SparseObjective, largest
+from rankopt.optimize.objective import Objective, SparseObjective, largest
 from rankopt.optimize.path import follow
+from rankopt.options import number
 from rankopt.rankers.inputs import (
     in_one,
     measuring_gains,
@@ -47,10 +48,6 @@ from rankopt.rankers.inputs import (
 )
 from rankopt.rankers.run import follow_path, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
-    from rankopt.optimize.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,23 +209,14 @@ def _sorted_lams(lams: Any) -> list[float]:
     """The λ of a path, the largest first."""
     if not hasattr(lams, "__iter__"):
         raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
-    wanted = sorted({_positive(lam) for lam in each("lams", lams, OptionError)}, reverse=True)
+    wanted = each("lams", lams, OptionError)
+    for lam in wanted:
+        if not 0 < number(lam) < np.inf:
+            raise OptionError(f"lam = {lam} in lams: the regularizer needs a positive finite weight")
     if not wanted:
         raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
-    return wanted
+    return sorted(map(float, {*wanted}), reverse=True)
 
-
-def _positive(lam: Any) -> float:
-    try:
-        value = float(lam)
-    except (TypeError, ValueError, OverflowError):
-        value = np.nan
-    if not (np.isfinite(value) and value > 0):
-        raise OptionError(f"lam = {lam} in lams: the regularizer needs a positive finite weight")
-    return value
-
-
-Floats = NDArray[np.float64]
 
 FOLDS = 2
 
@@ -310,7 +298,7 @@ def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
     return {"argmax_solver": ExactArgmax(compiled=True), **master} if plain else master
 
 
-def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: int) -> NDArray[np.int64]:
+def dealt(queries: Queries, weights: Floats, counted: Bools, folds: int) -> Ints:
     """(m,) the fold of each query that is counted, dealt in turn in canonical order; -1 for the others."""
     known = dict(zip(queries.query_ids, counted.tolist(), strict=True))
     ordered = [query for query in canonical(queries, weights).query_ids if known[query]]

@@ -129,7 +129,10 @@ class RecommendationMixin:
         seen = vars(self).get("_seen")
         if seen is None or seen.users is not self.user_ids_ or seen.columns is not self.seen_indices_:
             values = np.zeros(len(self.seen_indices_))
-            attributes = {name: _array(column) for name, column in self.item_attributes_.items()}
+            attributes = {
+                name: one if isinstance(one, np.ndarray) else np.fromiter(one, dtype=object, count=len(one))
+                for name, one in self.item_attributes_.items()
+            }
             seen = Ratings(self.user_ids_, self.item_ids_, self.seen_indptr_, self.seen_indices_, values, attributes)
             self._seen = seen
         return KnownModel(seen, self.model_, self.item_popularity_, float(self.cold_start_bias_))
@@ -167,10 +170,3 @@ def _warn_of_others(known: Ratings, ratings: Ratings, n_known: int, scale: Any) 
             f"to {high:g}, such as {outside[0]:g}; use the same scale"
         )
         warnings.warn(message, UserWarning, stacklevel=3)
-
-
-def _array(values: Any) -> NDArray[Any]:
-    """A column of attributes as an array of one dimension."""
-    if isinstance(values, np.ndarray):
-        return values
-    return np.fromiter(values, dtype=object, count=len(values))

@@ -10,13 +10,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from inspect import signature
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.arrays import Floats
 from formulations.errors import InvalidProblemError
+from rankopt.data.queries import Queries
 from rankopt.engines import ended
 from rankopt.errors import DataError, MasterProblemError, ModelError, NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.margin import Nonconvex
@@ -29,11 +30,6 @@ from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.path import follow
 from rankopt.persistence.checkpoint import Checkpoint, identity
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
-
-Floats = NDArray[np.float64]
 
 Found = TypeVar("Found")
 
@@ -250,8 +246,10 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Any, Any], None]]:
-    if _in_notebook():
-        yield _Cell()
+    ipython = sys.modules.get("IPython")
+    if ipython is not None and type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell":  # with rich display
+        cell = sys.modules["IPython"].display.display(_Text("training ..."), display_id=True)
+        yield _shown_every(EVERY, lambda step: cell.update(_Text(str(step))), -math.inf)
         return
     from rich.console import Console
     from rich.live import Live
@@ -259,41 +257,22 @@ def _progress() -> Iterator[Callable[[Any, Any], None]]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines()
+        yield _shown_every(PERIOD, lambda step: print(step, file=sys.stderr, flush=True), perf_counter())
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
         yield lambda step, state: live.update(Text(str(step)))
 
 
-def _in_notebook() -> bool:
-    """Whether IPython is running with rich display."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
+def _shown_every(seconds: float, show: Callable[[Any], None], shown_at: float) -> Callable[[Any, Any], None]:
+    """A callback that shows a step at most once in so many seconds."""
 
+    def display(step: Any, state: Any) -> None:
+        nonlocal shown_at
+        if perf_counter() - shown_at >= seconds:
+            shown_at = perf_counter()
+            show(step)
 
-class _Cell:
-    """One line below the cell, changed at most eight times a second."""
-
-    def __init__(self) -> None:
-        self.shown_at = -math.inf
-        self.handle = sys.modules["IPython"].display.display(_Text("training ..."), display_id=True)
-
-    def __call__(self, step: Any, state: Any) -> None:
-        if perf_counter() - self.shown_at >= EVERY:
-            self.shown_at = perf_counter()
-            self.handle.update(_Text(str(step)))
-
-
-class _Lines:
-    """A line on standard error every ten seconds."""
-
-    def __init__(self) -> None:
-        self.shown_at = perf_counter()
-
-    def __call__(self, step: Any, state: Any) -> None:
-        if perf_counter() - self.shown_at >= PERIOD:
-            self.shown_at = perf_counter()
-            print(step, file=sys.stderr, flush=True)
+    return display
 
 
 class _Text(str):
@@ -306,8 +285,11 @@ FAR = 1e100  # features beyond this are what a problem with numbers that are too
 
 
 @contextmanager
-def in_range(queries: Queries) -> Iterator[None]:
-    """Turn the error of a problem whose numbers are too large into one of the feature that makes them so."""
+def training_data(queries: Queries) -> Iterator[None]:
+    """DataError for a single document; and, while a ranker is trained, of the feature that makes the numbers of a
+    problem too large, in place of the error of the problem."""
+    if queries.n_documents < 2:
+        raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
     try:
         yield
     except (InvalidProblemError, OverflowError) as error:

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.arrays import check_type
+from formulations.arrays import Floats, check_type
 from formulations.compiled import is_small
-from rankopt.data.canonical_order import canonical
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, NoProgressWarning, OptionError
@@ -33,36 +33,19 @@ from rankopt.optimize.objective import SmoothObjective, deviation, deviations
 from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
+from rankopt.rankers import typing as types
 from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import (
     check_saved_run,
-    in_range,
     store_outcome,
+    training_data,
     training_run,
     warn_below_start,
     warn_best_at_start,
 )
-from rankopt.rankers.starts import feature_penalties, get_start, spread, unit_of_gains
-from rankopt.rankers.typing import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    Callbacks,
-    CoefBounds,
-    Missing,
-    Normalize,
-    SmoothStart,
-    StrengthName,
-    Weights,
-)
+from rankopt.rankers.starts import feature_penalties, get_start, passed_weights, spread, unit_of_gains
 from rankopt.risk.risk import shards
-
-if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.canonical_order import Arrangement
-
-Floats = NDArray[np.float64]
 
 SIGMAS = (1.0, 0.5, 0.25)
 """σ of the stages, in deviations of the scores at w₀. On queries that are left out stages before these change nothing,
@@ -125,9 +108,7 @@ class SmoothRanker(LinearRanker):
     checkpoint : default None
         A folder (or `Checkpoint(folder, every=seconds)`) that stores the state after each stage. A fit of the
         same problem with the same folder resumes with identical results.
-    verbose : default 0
-        1 shows progress; where standard error is no terminal, a line every ten seconds.
-    engine, n_jobs : defaults "threads", None
+    verbose, engine, n_jobs : defaults 0, "threads", None
         As in `LargeMarginRanker`.
 
     Notes
@@ -149,24 +130,24 @@ class SmoothRanker(LinearRanker):
 
     def __init__(
         self,
-        measure: AnyMeasure = "nDCG@10",
+        measure: types.AnyMeasure = "nDCG@10",
         *,
         bandwidths: Sequence[float] = SIGMAS,
-        lam: float | StrengthName = "scale",
-        w0: SmoothStart = "ridge",
+        lam: float | types.StrengthName = "scale",
+        w0: types.SmoothStart = "ridge",
         method: Literal["L-BFGS", "CG"] = "L-BFGS",
         tol: float = 1e-5,
         max_iter: int = 40,
         time_limit: float | None = None,
-        engine: AnyEngine = "threads",
+        engine: types.AnyEngine = "threads",
         n_jobs: int | None = None,
-        callbacks: Callbacks = (),
-        checkpoint: AnyCheckpoint = None,
+        callbacks: types.Callbacks = (),
+        checkpoint: types.AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: Normalize = "auto",
-        coef_bounds: CoefBounds = None,
-        missing: Missing = "error",
+        normalize: types.Normalize = "auto",
+        coef_bounds: types.CoefBounds = None,
+        missing: types.Missing = "error",
     ) -> None:
         self.measure = measure
         self.bandwidths = bandwidths
@@ -189,7 +170,7 @@ class SmoothRanker(LinearRanker):
     def _takes_gains(self) -> bool:
         return True
 
-    def objective(self, queries: Queries, query_weight: Weights | None = None) -> SmoothObjective:
+    def objective(self, queries: Queries, query_weight: types.Weights | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""
         self._settings()
         check_type("queries", queries, Queries, error=DataError)
@@ -205,7 +186,9 @@ class SmoothRanker(LinearRanker):
             return chosen, SmoothedRegret(chosen.graded, chosen.offsets, measure, small=small)
 
         parts = shards(arranged, build)
-        lam = self._lam(arranged, sum(len(part) for part in parts))
+        lam = self.lam
+        if isinstance(lam, str):
+            lam = STRENGTH * spread(arranged) * unit_of_gains(self.measure, arranged) / sum(map(len, parts))
         box = self._box(queries, (queries.n_features,))
         if box is not None and self.method != "L-BFGS":
             raise OptionError(f"coef_bounds need method='L-BFGS'; got {self.method!r}")
@@ -218,12 +201,10 @@ class SmoothRanker(LinearRanker):
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
         penalties = feature_penalties(arranged) if isinstance(self.lam, str) else 1.0
         scaled = scaled if box is None else np.clip(scaled, *box)
-        return SmoothObjective(parts, engine, lam, scaled, deviations(arranged), penalties, box)
+        return SmoothObjective(parts, engine, float(lam), scaled, deviations(arranged), penalties, box)
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        if queries.n_documents < 2:
-            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
-        with in_range(queries):
+        with training_data(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self.coef_, self.w0_ = outcome.w, objective.w0
         store_outcome(self, outcome, objective.lam)
@@ -245,11 +226,10 @@ class SmoothRanker(LinearRanker):
         with training_run(self, objective.engine) as run:
             begun = run.resume(read, queries, weights, w0, judge is not None)
             objective.at(w0, settings.bandwidths[0])  # compiled code, workers with their data: limits begin now
-            keep = (
-                None
-                if run.checkpoint is None
-                else lambda now, over: run.store(lambda: now.as_data(AnnealingStep), over)
-            )
+
+            def keep(now: TrainingState, over: bool) -> None:
+                run.store(lambda: now.as_data(AnnealingStep), over)
+
             return anneal(objective, settings, run.callbacks, judge, begun, keep), objective
 
     def _settings(self) -> Annealing:
@@ -260,18 +240,10 @@ class SmoothRanker(LinearRanker):
             raise OptionError(f"bandwidths must be one or more numbers above 0; got {self.bandwidths!r:.80}.")
         return Annealing(tuple(sigmas.tolist()), self.method, int(self.max_iter), float(self.tol), self.time_limit)
 
-    def _lam(self, queries: Arrangement, count: int) -> float:
-        if not isinstance(self.lam, str):
-            return float(self.lam)
-        return STRENGTH * spread(queries) * unit_of_gains(self.measure, queries) / count
-
     def _w0(self, queries: Arrangement, box: Floats | None) -> Floats:
         if isinstance(self.w0, str):
             return np.asarray(get_start(self.w0, SMOOTH_STARTS)(self, queries, box))
-        w0 = as_numbers("w0", self.w0)
-        if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
-            raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")
-        return w0
+        return passed_weights("w0", self.w0, (queries.n_features,))
 
     def _gains(self, queries: Arrangement) -> Floats:
         return np.asarray(positional(self.measure).gain(queries.graded, queries.offsets))

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from formulations.arrays import Floats
 from formulations.compiled import is_small
 from formulations.errors import InvalidProblemError
 from formulations.registry import load
+from rankopt.data.canonical_order import Arrangement
+from rankopt.data.queries import Queries
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, OptionError
 from rankopt.fitting import raise_interruptions
@@ -35,15 +37,8 @@ from rankopt.optimize.objective import Objective, deviations
 from rankopt.options import as_numbers
 from rankopt.rankers import STARTS
 from rankopt.rankers.linear import cross_validated_ridge, row_weights
-from rankopt.risk.risk import Risk, shards_of_grades
+from rankopt.risk.risk import Risk, Shard, shards_of_grades
 from rankopt.scorers.linear import row_scores
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
-    from rankopt.risk.risk import Shard
-
-Floats = NDArray[np.float64]
 
 TOL, STEPS = 1e-3, 300
 """The relative gap to which a start is trained, and the steps after which it is good enough in any case."""
@@ -112,6 +107,15 @@ def get_start(name: str, known: Mapping[str, str]) -> Callable[..., Floats]:
         raise OptionError(f"w0 = {name!r} is unknown; use {', '.join(map(repr, known))} or an array")
     start: Callable[..., Floats] = load(known[name])
     return start
+
+
+def passed_weights(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
+    """The weights that the user passes as a start; OptionError where they have another shape or are not finite."""
+    w = as_numbers(name, values)
+    if w.shape != shape or not np.isfinite(w).all():
+        size = " × ".join(map(str, shape))
+        raise OptionError(f"{name} has shape {w.shape}; it needs {size} finite numbers, one a feature")
+    return w
 
 
 STRENGTH = 3.0  # λ in units of U / m
@@ -248,10 +252,7 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         if not isinstance(coef, np.ndarray) or coef.shape != (queries.n_features,):
             raise OptionError(f"init = {start} has no coef_ of one weight a feature; give a linear ranker")
         return coef
-    w = as_numbers("init", start)
-    if w.shape != (queries.n_features,) or not np.isfinite(w).all():
-        raise OptionError(f"init has shape {w.shape}; it needs {queries.n_features} finite numbers, one a feature")
-    return w
+    return passed_weights("init", start, (queries.n_features,))
 
 
 def begun_at(search: LineSearch, start: Floats, count: int, seed: int) -> list[tuple[Floats, dict[str, Any]]]:

@@ -13,8 +13,8 @@ from itertools import count, islice
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries, concatenate
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
@@ -25,9 +25,6 @@ from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State, TrainingState
 from rankopt.rankers.inputs import measuring_gains, query_weights, read_queries, warn_without_queries
 from rankopt.rankers.typing import AnyRows, Weights
-
-Floats = NDArray[np.float64]
-
 
 LOSS = (
     "measure", "feature_map", "bound", "target_ranking", "position_weights", "loss", "constraints", "normalize",
@@ -51,7 +48,7 @@ class Stream:
     problem: Mapping[str, str]
     center: Floats | None = None
     state: State | None = None
-    cuts: NDArray[np.int64] | None = None
+    cuts: Ints | None = None
 
     def joined(self, queries: Queries, weights: Floats, order: Sequence[Hashable]) -> Stream:
         """The stream with the queries of another call, in this order after the others."""

@@ -257,19 +257,12 @@ def check_spelling(known: NDArray[Any], ids: Any, found: Ints, what: str) -> Non
     indices = indices_of(known, list(twins)) if twins else np.zeros(0, dtype=np.int64)
     first, last = known.item(0), known.item(-1)  # numbers before text before other types
     for (twin, one), index in zip(twins.items(), indices.tolist(), strict=True):
-        own, other = ("text", "a number") if isinstance(one, str) else ("a number", "text")
-        only = (
-            not isinstance(last, str | tuple)
-            if isinstance(one, str)
-            else isinstance(first, str) and isinstance(last, str)
-        )
+        is_text = isinstance(one, str)
+        own, other, others = ("text", "a number", "numbers") if is_text else ("a number", "text", "text")
+        only = not isinstance(last, str | tuple) if is_text else isinstance(first, str) and isinstance(last, str)
         if index < 0 and not only:
             continue
-        rest = (
-            f"the known id is {other}, {twin!r}"
-            if index >= 0
-            else f"all known ids are {'numbers' if isinstance(one, str) else 'text'}, such as {first!r}"
-        )
+        rest = f"the known id is {other}, {twin!r}" if index >= 0 else f"all known ids are {others}, such as {first!r}"
         raise DataError(
             f"{what} {one!r} is {own}, but {rest}; pass ids of the type used in "
             "training (NumPy turns a mixed array into text: pass a list, or dtype=object)"
@@ -294,14 +287,8 @@ ITEM = (
     "jokeid", "product", "productid", "track", "trackid", "song", "songid", "artist", "artistid",
     "sku", "skuid", "article", "articleid", "asin", "business", "businessid", "game", "gameid", "recipe", "recipeid",
 )  # fmt: skip
-RATING = (
-    "rating",
-    "ratings",
-    "score",
-    "stars",
-    "value",
-    "overall",
-)  # column names, case-insensitive, without `_`, `-` and blanks
+RATING = ("rating", "ratings", "score", "stars", "value", "overall")
+"""Column names, case-insensitive, without `_`, `-` and blanks."""
 
 
 def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, Any, Any]:

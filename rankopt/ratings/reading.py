@@ -221,12 +221,9 @@ def _read(
                 "of the two."
             )
         for of, value in zip(attributes.values(), values, strict=True):
-            labels = (
-                tuple(dict.fromkeys(label for label in value if label not in NONE))
-                if isinstance(value, list)
-                else value
-            )
-            of[one] = labels or None
+            if isinstance(value, list):
+                value = tuple(dict.fromkeys(label for label in value if label not in NONE))
+            of[one] = value or None
     return attributes
 
 

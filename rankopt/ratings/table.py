@@ -35,17 +35,6 @@ from rankopt.ratings.ids import (
 SHOWN = 10  # maximum number of distinct ratings counted individually; more are shown as a range
 
 
-def summary(bounds: Ints, counts: Ints, values: Floats, attributes: Mapping[str, Any]) -> str:
-    """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
-    parts = [
-        f"{bounds.size - 1} users ({range_text(np.diff(bounds))} ratings each)",
-        f"{counts.size} items ({range_text(counts)})",
-        f"{values.size} ratings {_values(values)}".rstrip(),
-        *attributes_text([*attributes]),
-    ]
-    return f"Ratings({', '.join(parts)})"
-
-
 def _values(values: Floats) -> str:
     if not values.size:
         return ""
@@ -58,21 +47,6 @@ def _values(values: Floats) -> str:
         if some.size <= SHOWN:
             return ", ".join(f"{one:g}: {count}" for one, count in zip(some, numbers, strict=True))
     return f"from {values.min():g} to {values.max():g}"
-
-
-def fingerprint_of(
-    users: NDArray[Any], items: NDArray[Any], attributes: Mapping[str, NDArray[Any]], *arrays: NDArray[Any]
-) -> str:
-    """SHA-256, truncated to 128 bits, of ids, attributes (sorted by name) and arrays, each prefixed by its length. Ids
-    that are not numbers are hashed by `repr`."""
-    named = [part for name in sorted(attributes) for part in (name.encode(), _bytes(attributes[name]))]
-    hashed = hashlib.sha256()
-    parts: list[Any] = [_bytes(users), _bytes(items), *map(np.ascontiguousarray, arrays), *named]
-    for part in parts:
-        size = part.nbytes if isinstance(part, np.ndarray) else len(part)
-        hashed.update(size.to_bytes(8, "little"))
-        hashed.update(part)
-    return hashed.hexdigest()[:32]
 
 
 def _bytes(values: NDArray[Any]) -> bytes:
@@ -404,8 +378,17 @@ class Ratings(CompactReprMixin):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the content, 32 hexadecimal digits; equal tables have equal fingerprints."""
-        return fingerprint_of(self.users, self.items, self.attributes, self.bounds, self.columns, self.values)
+        """Hash of the content, 32 hexadecimal digits; equal tables have equal fingerprints: SHA-256, truncated, of ids
+        (by `repr` unless numbers), attributes (sorted by name) and arrays, each prefixed by its length."""
+        named = [part for name in sorted(self.attributes) for part in (name.encode(), _bytes(self.attributes[name]))]
+        arrays = map(np.ascontiguousarray, (self.bounds, self.columns, self.values))
+        parts: list[Any] = [_bytes(self.users), _bytes(self.items), *arrays, *named]
+        hashed = hashlib.sha256()
+        for part in parts:
+            size = part.nbytes if isinstance(part, np.ndarray) else len(part)
+            hashed.update(size.to_bytes(8, "little"))
+            hashed.update(part)
+        return hashed.hexdigest()[:32]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ratings) and self.fingerprint == other.fingerprint
@@ -490,8 +473,14 @@ class Ratings(CompactReprMixin):
         return Ratings, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
     def __str__(self) -> str:
-        """Counts and ranges."""
-        return summary(self.bounds, self.counts, self.values, self.attributes)
+        """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
+        parts = [
+            f"{self.n_users} users ({range_text(np.diff(self.bounds))} ratings each)",
+            f"{self.n_items} items ({range_text(self.counts)})",
+            f"{self.n_ratings} ratings {_values(self.values)}".rstrip(),
+            *attributes_text([*self.attributes]),
+        ]
+        return f"Ratings({', '.join(parts)})"
 
 
 def _of_text(rating: Any, error: DataError) -> DataError:

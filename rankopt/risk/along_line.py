@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.measures.tied_ranking import position_in_query, query_of_row, running
 from rankopt.risk.risk import Shard
 from rankopt.scorers.linear import Linear
 from rankopt.sweeps.step_function import StepEvents
 from rankopt.sweeps.sweep import LineSweep
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 AT_ONCE = 16  # lines whose slopes are held in memory at once
 REMEMBERED = 8  # positions that a shard caches: for each path the current point and the next candidate
@@ -152,7 +149,7 @@ def _variance(shard: Shard, values: Floats) -> float:
         return float(shares @ (apart * apart))
 
 
-def _separates(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
+def _separates(shard: Shard, lines: Floats) -> Bools:
     """(D,) whether any query has two documents of different values in a line of (D, N)."""
     same_query = np.diff(query_of_row(shard.offsets)) == 0
     return np.asarray(((lines[:, 1:] != lines[:, :-1]) & same_query).any(axis=1))

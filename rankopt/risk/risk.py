@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import frozen
+from formulations.arrays import Floats, Ints, frozen
 from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import EngineError, OptionError
@@ -23,8 +22,6 @@ from rankopt.losses import make_loss
 from rankopt.losses.loss import GradientLoss, Loss, check_sign, is_nonnegative, protocol_of
 from rankopt.scorers.linear import Linear, Scorer, Slots, parts_of
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Answer = TypeVar("Answer")
 Result = TypeVar("Result", covariant=True)
 
@@ -230,6 +227,17 @@ class Engine(Protocol):
     def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]: ...
 
 
+def answers(engine: Engine, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    """The answer of each shard; EngineError for an engine that returns another number of them."""
+    found = engine.map(question, shards)
+    if len(found) != len(shards):
+        raise EngineError(
+            f"{type(engine).__name__} returned {len(found)} results for {len(shards)} shards; its map() must return "
+            "one per shard"
+        )
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Planes:
     """The risk at one w: its value, its proven bound, and planes below it.
@@ -291,12 +299,7 @@ class Risk:
 
         `prove` takes the bound from dual variables of every ranking, which costs more than the rankings.
         """
-        parts = self.engine.map(CuttingPlaneEvaluation(w, merged, prove, self.touch, queries), self.shards)
-        if len(parts) != len(self.shards):
-            raise EngineError(
-                f"{type(self.engine).__name__} returned {len(parts)} results for {len(self.shards)} shards; "
-                "its map() must return one per shard"
-            )
+        parts = answers(self.engine, CuttingPlaneEvaluation(w, merged, prove, self.touch, queries), self.shards)
 
         def joined(name: str) -> Floats:
             return np.concatenate([getattr(part, name) for part in parts])

@@ -1,12 +1,10 @@
 """PyTorch: losses of network scores, and layers that solve problems (extra `torch`; imported on first use)."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:
     from rankopt.torch.layers import FenchelYoungLoss as FenchelYoungLoss
     from rankopt.torch.layers import PerturbedArgmax as PerturbedArgmax
     from rankopt.torch.layers import RankingArgmax as RankingArgmax
@@ -15,23 +13,9 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.torch.losses import MarginLoss as MarginLoss
     from rankopt.torch.losses import RankingLoss as RankingLoss
 
-PARTS = {
-    "FenchelYoungLoss": "rankopt.torch.layers:FenchelYoungLoss",
-    "MarginLoss": "rankopt.torch.losses:MarginLoss",
-    "PerturbedArgmax": "rankopt.torch.layers:PerturbedArgmax",
-    "RankingArgmax": "rankopt.torch.layers:RankingArgmax",
-    "RankingLoss": "rankopt.torch.losses:RankingLoss",
-    "SPOPlusLoss": "rankopt.torch.layers:SPOPlusLoss",
-    "SparseMAP": "rankopt.torch.layers:SparseMAP",
-}
+PARTS = public_names(__name__)
 """Everything here, `name: "module:object"`."""
 
 __all__ = [*PARTS]
 
-
-def __getattr__(name: str) -> object:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)

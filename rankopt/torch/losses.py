@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import get_loss, make_loss
@@ -20,7 +20,6 @@ from rankopt.options import check
 
 # (PyTorch is optional: its classes are `Any` to a type checker)
 
-Floats = NDArray[np.float64]
 Pullback = Callable[[Floats], Floats]
 
 
@@ -117,7 +116,10 @@ class QueryLoss:
             raise DataError(f"scores of shape {tuple(scores.shape)} are no queries; pass shape (m, n) or (N,)")
         there = self._there(mask, grades)
         bounds = self._bounds(offsets, there)
-        self._check_grades(grades, there, mask)
+        if mask is None and (grades < 0).any():  # which may mark padding, as in other libraries
+            raise DataError(
+                "relevance has grades below 0; if they mark padding, pass mask=relevance >= 0, else use grades from 0"
+            )
         flat = scores.reshape(-1) if there.all() else scores[torch.as_tensor(there, device=scores.device)]
         graded = self._bind(grades[there], bounds)
         query = query_of_row(graded.offsets)
@@ -131,7 +133,7 @@ class QueryLoss:
             return found
         return found.sum() / (max(int(graded.counted.sum()), 1) if self.reduction == "mean" else 1)
 
-    def _there(self, mask: Any, grades: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _there(self, mask: Any, grades: Floats) -> Bools:
         """Mask of documents, of the shape of the scores."""
         if mask is None:
             return np.ones(grades.shape, dtype=bool)
@@ -143,7 +145,7 @@ class QueryLoss:
             )
         return flags
 
-    def _bounds(self, offsets: Any, there: NDArray[np.bool_]) -> Any:
+    def _bounds(self, offsets: Any, there: Bools) -> Any:
         """Where each query begins among the documents that are there."""
         if there.ndim == 2:
             if offsets is not None:
@@ -158,13 +160,6 @@ class QueryLoss:
                 "mask cannot be combined with offsets of flat scores; remove the masked documents, or pad the queries"
             )
         return numbers(offsets)
-
-    def _check_grades(self, grades: NDArray[np.float64], there: NDArray[np.bool_], mask: Any) -> None:
-        """Raise DataError for unmasked negative grades, which may mark padding as in other libraries."""
-        if mask is None and (grades < 0).any():
-            raise DataError(
-                "relevance has grades below 0; if they mark padding, pass mask=relevance >= 0, else use grades from 0"
-            )
 
 
 @dataclass(frozen=True)

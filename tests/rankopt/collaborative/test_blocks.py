@@ -136,7 +136,7 @@ def test_slopes_are_gradients(loss):
     for name, gradient in gradients.items():
         direction = np.random.default_rng(5).normal(size=gradient.shape)
         ends = [
-            blocks.value(replace(factors, **{name: getattr(factors, name) + step * direction}))
+            blocks.at(replace(factors, **{name: getattr(factors, name) + step * direction})).value
             for step in (1e-6, -1e-6)
         ]
         assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(float((gradient * direction).sum()), rel=1e-5, abs=1e-6)
@@ -151,9 +151,9 @@ def test_bounds_of_blocks_are_below_everything(loss):
     draws = np.random.default_rng(2)
     for size in (1e-3, 0.1, 1.0):
         moved = now.factors.users + size * draws.normal(size=now.factors.users.shape)
-        assert blocks.value(replace(now.factors, users=moved)) >= now.users
+        assert blocks.at(replace(now.factors, users=moved)).value >= now.users
         moved = checked.factors.items + size * draws.normal(size=checked.factors.items.shape)
-        assert blocks.value(replace(checked.factors, items=moved)) >= checked.items
+        assert blocks.at(replace(checked.factors, items=moved)).value >= checked.items
 
 
 @pytest.mark.parametrize("bound", ["tie-aware", "nonconvex"])
