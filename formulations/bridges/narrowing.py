@@ -113,8 +113,7 @@ def to_assignment(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
 
 
 def to_flow(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
-    """The rows are two laminar families with integer limits: a flow from positions through cells to documents and
-    groups [Edmonds 1970]."""
+    """Two laminar families of rows: a flow from positions through cells to documents and groups [Edmonds 1970]."""
     network = LaminarNetwork.from_rows(problem.admissible.compiled)
     if network is None:
         raise NotApplicable("its rows are not two laminar families with integer limits: no flow")

@@ -151,8 +151,7 @@ class ConstrainedRanking(ProfitProblem):
         return self.linear_program(integer=True).program
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        """The dual of every row by name, 0 for documents whose row is implied. For a proof by cases, the duals of the
-        relaxation."""
+        """The dual of every row by name, 0 for implied rows; for a proof by cases, the duals of the relaxation."""
         stated = self.compiled
         if y.ndim == 2:
             prices = relaxation_prices(stated, self.worth)

@@ -76,8 +76,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
-    """The name with its options, None if the file names no solver. InvalidProblemError for anything but such a word or
-    table."""
+    """The name with its options, None without one; InvalidProblemError for anything but such a word or table."""
     if "solver" not in stated:
         return None
     solver = stated["solver"]

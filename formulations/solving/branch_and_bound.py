@@ -243,8 +243,7 @@ class _Search:
                 return None if parts is None else [(one, bound) for one in parts]
 
     def ascend(self, part: Subproblem, bound: float) -> tuple[int, Subproblem, Floats, Floats]:
-        """The multiplier ascent on a subproblem: its status, the subproblem with the rankings found, their weights, and
-        the bounds."""
+        """The multiplier ascent on a subproblem: status, the subproblem with rankings found, weights and bounds."""
         rows, tree, known = self.rows, self.tree, part.value.size
         most = known + min(max(MAX_FLOWS - self.calls, 0), MAX_KNOWN)
         orders, value = np.empty((most, part.orders.shape[1]), dtype=np.int64), np.empty(most)
@@ -271,8 +270,7 @@ class _Search:
         return int(ended), part, weight[found], bounds
 
     def add_violated_rows(self, mean: Floats) -> bool:
-        """Add rows that the weighted rankings violate: groups that cross none to the tree, others to the dualized rows;
-        whether there were any."""
+        """Add rows that the weighted rankings violate to the tree or to the dualized rows; whether there were any."""
         rows, groups = self.rows, self.rows.groups
         costs = self.price > 0.0
         above, below = (mean > rows.high + SURE) & costs, (mean < rows.low - SURE) & costs

@@ -243,8 +243,7 @@ def _ended_by_search(solution: Solution) -> bool:
 
 
 def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, directed_rounding: bool) -> Solution:
-    """Solve by the first chain that the problem's structure and the solver admit and whose answer is integral if
-    required."""
+    """Solve by the first chain that problem and solver admit and whose answer is integral if required."""
     refusals: dict[str, None] = {}
     fractional: FractionalSolutionError | None = None
     for chain, form, backs in crossings(problem, solver.accepts):
