@@ -98,8 +98,7 @@ def to_rank_two(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
 
 
 def to_assignment(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
-    """Each cell is in one row and its position's, of at most 1: a matching of positions and rows with the best cell
-    of each pair [ORM, Corollary 7]."""
+    """Each cell is in its position's row and one of at most 1: a matching of positions and rows [ORM, Corollary 7]."""
     collapse = BlockCollapse.from_rows(problem.admissible.compiled)
     if collapse is None:
         raise NotApplicable("a document has several rows, or one that is not 'at most 1': no collapse")
@@ -252,8 +251,7 @@ def _best_assignment(problem: ConstrainedRanking, support: Bools) -> Ints | None
 
 
 def _vertex_of_face(problem: ConstrainedRanking, support: Bools) -> Ints | None:
-    """The vertex where the simplex method ends on the face of the cells with mass, or an integral one of equal value if
-    it is fractional; None for an empty face."""
+    """The vertex where the simplex method ends on the face, or an integral one as good; None for an empty face."""
     stated = problem.admissible.compiled
     cell = stated.cell[support]
     profit = problem.profit.ravel()[cell]

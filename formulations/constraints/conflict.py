@@ -98,8 +98,7 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], positions: int
 
 
 def fillable_positions(stated: SetRows, constraints: Sequence[Constraint]) -> int:
-    """The largest number of leading positions that can be filled under the other constraints: k unless the set is
-    empty, 0 if the others conflict by themselves."""
+    """The most leading positions that can be filled: k unless the set is empty, 0 if the others conflict."""
     k, n = stated.shape
     if stated.blocks_of is not None:
         return min(k, int(stated.blocks_of.max()) + 1)

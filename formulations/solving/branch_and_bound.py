@@ -53,8 +53,7 @@ class Subproblem(CompactReprMixin):
         return Subproblem(allowed, assigned, self.orders[here], self.value[here], self.reached[here])
 
     def cut(self, weight: Floats) -> list[Subproblem] | None:
-        """Two subproblems, with and without a fractional document (else cell) of the weighted rankings; the likelier
-        one comes last. None if nothing is fractional."""
+        """Two subproblems, with and without a fractional document (or cell), the likelier last; None if integral."""
         held = np.zeros(self.allowed.shape)
         for share, order in zip(weight.tolist(), self.orders, strict=True):
             held[np.arange(order.size), order] += share
@@ -221,8 +220,7 @@ class _Search:
         return bool(self.order[0] >= 0)
 
     def process(self, part: Subproblem, bound: float) -> list[tuple[Subproblem, float]] | None:
-        """Process a subproblem with a proved bound: [] if it contains nothing better than the incumbent, two
-        subproblems if it is branched, None if it is given up."""
+        """[] if a subproblem has nothing better than the incumbent, two if it is branched, None if given up."""
         while True:
             index = self.rows.index[self.chosen]
             low, high = self.rows.low[index], self.rows.high[index]
