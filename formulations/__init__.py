@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from formulations.errors import UnsupportedProblemError as UnsupportedProblemError
     from formulations.gallery.assignments import constrained_ranking as constrained_ranking
     from formulations.gallery.assignments import diverse_retrieval as diverse_retrieval
+    from formulations.gallery.assignments import marginal_ranking as marginal_ranking
     from formulations.gallery.assignments import matching as matching
-    from formulations.gallery.marginal_ranking import marginal_ranking as marginal_ranking
     from formulations.gallery.masters import item_block_dual as item_block_dual
     from formulations.gallery.masters import l1_margin_dual as l1_margin_dual
     from formulations.gallery.masters import margin_dual as margin_dual

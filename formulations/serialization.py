@@ -371,8 +371,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON back into values, arrays writeable or not. Raises SerializationError for anything that `Encoder` would
-    not write."""
+    """Turns JSON back into values; raises SerializationError for anything that `Encoder` would not write."""
 
     def __init__(self, form: FileFormat, arrays: Mapping[str, bytes], writeable: bool = False) -> None:
         self.form, self.arrays, self.writeable = form, arrays, writeable

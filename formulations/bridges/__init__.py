@@ -89,8 +89,7 @@ BRIDGES: tuple[Bridge, ...] = (
 
 @cache
 def chains(source: type[Problem], targets: tuple[type[Problem], ...]) -> tuple[Chain, ...]:
-    """All chains of bridges from `source` to one of `targets`, the shortest first; the empty chain if it is a
-    target."""
+    """All chains of bridges from `source` to one of `targets`, the shortest first; the empty one if it is a target."""
     if source in targets:
         return ((),)
     found: list[Chain] = []
@@ -109,8 +108,7 @@ def chains(source: type[Problem], targets: tuple[type[Problem], ...]) -> tuple[C
 def crossings(
     problem: Problem, targets: tuple[type[Problem], ...]
 ) -> Iterator[tuple[Chain, Problem | str, list[Back]]]:
-    """For each chain to one of `targets`: the chain, the restated problem and the ways back; or the reason why it does
-    not apply."""
+    """For each chain to one of `targets`: it, the restated problem and the ways back; or why it does not apply."""
     for chain in chains(type(problem), targets):
         form, backs = problem, list[Back]()
         try:

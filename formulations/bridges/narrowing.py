@@ -14,7 +14,7 @@ from formulations.arrays import Bools, Floats, Ints, memoized
 from formulations.bridges.widening import INTEGRAL, THRESHOLDS, Back, NotApplicable, Point, check_filled
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.duals import integral_point
-from formulations.constraints.rows import SetRows, widened
+from formulations.constraints.rows import SetRows
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, candidates, falls_in_groups
 from formulations.errors import FractionalSolutionError, SolverError
 from formulations.integrality.evidence import Proof
@@ -98,8 +98,7 @@ def to_rank_two(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
 
 
 def to_assignment(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
-    """Each cell is in one row and its position's, of at most 1: a matching of positions and rows with the best cell
-    of each pair [ORM, Corollary 7]."""
+    """Each cell is in its position's row and one of at most 1: a matching of positions and rows [ORM, Corollary 7]."""
     collapse = BlockCollapse.from_rows(problem.admissible.compiled)
     if collapse is None:
         raise NotApplicable("a document has several rows, or one that is not 'at most 1': no collapse")
@@ -113,8 +112,7 @@ def to_assignment(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
 
 
 def to_flow(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
-    """The rows are two laminar families with integer limits: a flow from positions through cells to documents and
-    groups [Edmonds 1970]."""
+    """Two laminar families of rows: a flow from positions through cells to documents and groups [Edmonds 1970]."""
     network = LaminarNetwork.from_rows(problem.admissible.compiled)
     if network is None:
         raise NotApplicable("its rows are not two laminar families with integer limits: no flow")
@@ -141,7 +139,7 @@ def to_linear_program(problem: ConstrainedRanking, integer: bool = False) -> tup
     dual of the relaxation."""
     stated, soft = problem.compiled, isinstance(problem, PenalizedRanking)
     needed = candidates(stated, problem.worth)
-    program = (widened if soft else SetRows.program)(stated, problem.worth, integer, needed)
+    program = problem.cell_program(integer, needed)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         prices = None if y is None else -y[stated.shape[0] :]
@@ -253,8 +251,7 @@ def _best_assignment(problem: ConstrainedRanking, support: Bools) -> Ints | None
 
 
 def _vertex_of_face(problem: ConstrainedRanking, support: Bools) -> Ints | None:
-    """The vertex where the simplex method ends on the face of the cells with mass, or an integral one of equal value if
-    it is fractional; None for an empty face."""
+    """The vertex where the simplex method ends on the face, or an integral one as good; None for an empty face."""
     stated = problem.admissible.compiled
     cell = stated.cell[support]
     profit = problem.profit.ravel()[cell]

@@ -80,8 +80,7 @@ class ConflictMember:
 
 
 def emptiness(stated: SetRows, constraints: Sequence[Constraint], positions: int) -> str:
-    """The error message for an empty set whose first `positions` positions can be filled: an irreducible conflict and a
-    cure."""
+    """The error message for an empty set of which `positions` positions can be filled: a conflict and a cure."""
     k, n = stated.shape
     found = conflict((k, n), constraints)
     named = ", ".join(f"{member.name} ({member.text})" for member in found if member.name not in STRUCTURE)
@@ -99,8 +98,7 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], positions: int
 
 
 def fillable_positions(stated: SetRows, constraints: Sequence[Constraint]) -> int:
-    """The largest number of leading positions that can be filled under the other constraints: k unless the set is
-    empty, 0 if the others conflict by themselves."""
+    """The most leading positions that can be filled: k unless the set is empty, 0 if the others conflict."""
     k, n = stated.shape
     if stated.blocks_of is not None:
         return min(k, int(stated.blocks_of.max()) + 1)
@@ -128,8 +126,7 @@ def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[
 
 
 def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[ConflictMember] | None:
-    """The members with nonzero duals in the infeasible LP relaxation, which conflict; None if the relaxation is
-    feasible."""
+    """Members with nonzero duals in the infeasible LP relaxation, which conflict; None if it is feasible."""
     from scipy.optimize import linprog
 
     cells = np.flatnonzero(usable)
@@ -204,8 +201,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
 
 
 def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
-    """(k n,) the cells of the first k documents of each kind. Documents of a kind have equal columns, so k of them
-    suffice."""
+    """(k n,) the cells of the first k documents of each kind, which suffice because their columns are equal."""
     parts = [constraint.matrix for constraint in constraints]
     parts += [csr_array(c.forbids.reshape(1, -1)) for c in constraints if c.forbids is not None]
     cells = csr_array(vstack([csr_array((0, k * n)), *parts])).tocoo()

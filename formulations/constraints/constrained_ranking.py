@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, check_type, finite, frozen
+from formulations.arrays import LARGEST, Bools, Floats, Ints, check_type, finite, frozen
 from formulations.constraints.constraint import violations
 from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -89,13 +89,17 @@ class ConstrainedRanking(ProfitProblem):
         """The allowed cells, in C order."""
         return self.admissible.compiled.cell
 
+    def cell_program(self, integer: bool = False, needed: Bools | None = None) -> Program:
+        """The program, relaxed or integer; over the needed cells only, if passed."""
+        return self.compiled.program(self.worth, integer, needed)
+
     @property
     def program(self) -> Program:
-        return self.admissible.compiled.program(self.profit)
+        return self.cell_program()
 
     def linear_program(self, integer: bool = False) -> LinearProgram:
         """The LP relaxation; with `integer` the integer program."""
-        return LinearProgram.from_program(self.admissible.compiled.program(self.profit, integer))
+        return LinearProgram.from_program(self.cell_program(integer))
 
     def violation(self, x: NDArray[Any]) -> float:
         """The largest violation of a row: 0 for a ranking in the set, infinity if x is not a ranking."""
@@ -147,8 +151,7 @@ class ConstrainedRanking(ProfitProblem):
         return self.linear_program(integer=True).program
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        """The dual of every row by name, 0 for documents whose row is implied. For a proof by cases, the duals of the
-        relaxation."""
+        """The dual of every row by name, 0 for implied rows; for a proof by cases, the duals of the relaxation."""
         stated = self.compiled
         if y.ndim == 2:
             prices = relaxation_prices(stated, self.worth)
@@ -236,12 +239,8 @@ class PenalizedRanking(ConstrainedRanking):
     def shape_text(self) -> str:
         return f"{super().shape_text}, and {self._prices.size} that may be broken"
 
-    @property
-    def program(self) -> Program:
-        return widened(self.compiled, self.worth)
-
-    def linear_program(self, integer: bool = False) -> LinearProgram:
-        return LinearProgram.from_program(widened(self.compiled, self.worth, integer))
+    def cell_program(self, integer: bool = False, needed: Bools | None = None) -> Program:
+        return widened(self.compiled, self.worth, integer, needed)
 
     @property
     def rounding(self) -> float:

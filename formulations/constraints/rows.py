@@ -86,8 +86,7 @@ class SetRows(Memoized, CompactReprMixin):
         return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True)), by_label=True),)
 
     def program(self, profit: Floats, integer: bool = False, needed: Bools | None = None) -> Program:
-        """maximize Σ profit[i, j] π[i, j] over the set (or over the needed cells); the relaxation or the integer
-        program."""
+        """maximize Σ profit[i, j] π[i, j] over the set (or its needed cells); relaxed, or the integer program."""
         cell = self.cell if needed is None else self.cell[needed]
         matrix = self.matrix if needed is None else self.matrix[:, needed]
         limits = self.lower, self.upper, np.zeros(cell.size), np.ones(cell.size)
@@ -150,8 +149,7 @@ class SetRows(Memoized, CompactReprMixin):
 
     @cached_property
     def blocks_of(self) -> Ints | None:
-        """(n,) the block of each document, counted from 0, where the set matches positions and blocks of documents as
-        Π(B, k) does; else None."""
+        """(n,) the block of each document, from 0, where the set is Π(B, k) for some blocks; else None."""
         if self.group is None or not self.is_full:
             return None
         by_position = self.group.reshape(self.shape)

@@ -193,8 +193,7 @@ class GroupRows:
     @classmethod
     @memoized
     def among(cls, stated: SetRows) -> tuple[GroupRows, Ints]:
-        """The hard rows of a set that limit groups, small groups first, and their indices among the rows after
-        positions and documents."""
+        """The hard rows that limit groups, small groups first; their indices after positions and documents."""
         k, n = stated.shape
         first = k + stated.own_row.size
         rows = csr_array(stated.matrix[first:])

@@ -549,8 +549,7 @@ def labels(values: Any, name: str) -> tuple[str, ...]:
 
 
 def integer_array(values: Any, shape: tuple[int, ...], name: str) -> Ints:
-    """A copy of a plain array of 64-bit integers of this shape. Masked and other array classes are refused, because
-    readers interpret them differently."""
+    """A copy of a plain array of 64-bit integers of this shape; masked and other array classes are refused."""
     if type(values) is not np.ndarray or values.dtype.kind not in "iu" or values.shape != shape:
         cells = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
         raise CertificateError(f"{name} must be integers of shape {shape}; got a {type(values).__name__} ({cells})")

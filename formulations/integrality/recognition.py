@@ -139,25 +139,20 @@ def _edges(matrix: csr_array) -> tuple[Ints, Ints, Ints, Ints] | None:
 
 
 def consecutive_order(matrix: NDArray[np.int8]) -> RowOrder | None:
-    """An order of the rows with the entries of each column consecutive, if one of the guesses is one."""
+    """An order of the rows with the entries of each column consecutive: the input order, or by the first, the last or
+    the mean index of the entries of a row; None if it is none of these."""
     if (np.abs(matrix.sum(axis=0, dtype=np.int64)) != np.count_nonzero(matrix, axis=0)).any():
         return None
     ones = matrix != 0
-    for order in _guesses(ones):
+    rows, columns = ones.shape
+    first, last = ones.argmax(axis=1), columns - ones[:, ::-1].argmax(axis=1)
+    mean = (ones @ np.arange(columns)) / np.maximum(ones.sum(axis=1), 1)
+    by_mean = np.argsort(mean, kind="stable")
+    for order in (np.arange(rows), np.lexsort((last, first)), np.lexsort((first, last)), by_mean):
         assigned = ones[order]
         if (assigned[0] + (assigned[1:] & ~assigned[:-1]).sum(axis=0) <= 1).all():
-            return RowOrder(frozen(order))
+            return RowOrder(frozen(np.asarray(order, dtype=np.int64)))
     return None
-
-
-def _guesses(ones: NDArray[np.bool_]) -> list[Ints]:
-    """Orders to try: the input order; by the first, then the last entry of a row; by the mean index of its entries."""
-    rows, columns = ones.shape
-    first = ones.argmax(axis=1)
-    last = columns - ones[:, ::-1].argmax(axis=1)
-    mean = (ones @ np.arange(columns)) / np.maximum(ones.sum(axis=1), 1)
-    orders = [np.arange(rows), np.lexsort((last, first)), np.lexsort((first, last)), np.argsort(mean, kind="stable")]
-    return [np.asarray(order, dtype=np.int64) for order in orders]
 
 
 def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:

@@ -39,8 +39,7 @@ class Statement:
         return bool((held == np.floor(held)).all()) and self._broken_limit() is None
 
     def check_limits(self) -> None:
-        """Raise `InvalidProblemError` naming the first limit that is not an integer: total unimodularity needs integer
-        limits."""
+        """Raise `InvalidProblemError` naming the first limit that is not an integer, as proofs and vertices need."""
         broken = self._broken_limit()
         if broken is not None:
             cure = (

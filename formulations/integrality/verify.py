@@ -385,8 +385,7 @@ NEAR_VERTEX = 1e-7
 
 
 def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.Generator, effort: int) -> Vertex | None:
-    """A fractional vertex of the problem's own feasible set, if one is found; half the objectives reward these
-    columns."""
+    """A fractional vertex of the problem's own feasible set, if found; half the objectives reward these columns."""
     program = statement.program
     if program is None or not statement.is_integer:
         return None

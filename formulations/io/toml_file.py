@@ -76,8 +76,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
-    """The name with its options, None if the file names no solver. InvalidProblemError for anything but such a word or
-    table."""
+    """The name with its options, None without one; InvalidProblemError for anything but such a word or table."""
     if "solver" not in stated:
         return None
     solver = stated["solver"]
@@ -143,8 +142,7 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
 
 
 def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
-    """The set of a TOML file, even if it is empty, and its profit if it has one. Errors as `read_ranking_set`, and
-    InvalidProblemError for a matrix."""
+    """The set of a TOML file, also an empty one, and its profit, if any; InvalidProblemError for a matrix."""
     file = as_path(path)
     return _set_of(file, _parse(file))
 

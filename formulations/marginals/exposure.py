@@ -9,7 +9,7 @@ e[j] = Σ_i attention[i] P[i, j] is the exposure of document j, mean_G the mean 
 
 Each compiles to rows over the cells of a ranking, one for each group, and computes which exposures are attainable.
 
->>> from formulations.gallery.marginal_ranking import marginal_ranking
+>>> from formulations.gallery.assignments import marginal_ranking
 >>> print(marginal_ranking([[3.0, 2.0, 1.0]], constraints=DemographicParity(["a", "a", "b"], difference_bound=0.1)))
 maximize    3 P[0, 0] + 2 P[0, 1] + P[0, 2]
 subject to  position[0]: P[0, 0] + P[0, 1] + P[0, 2] = 1

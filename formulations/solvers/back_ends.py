@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 
 class BackEnd(NamedTuple):
-    """The module to import, the distribution that provides it, and whether it supports quadratic objectives (or
-    second-order cones) and integers."""
+    """Module to import, distribution, support of quadratic objectives (or second-order cones), of integers."""
 
     module: str
     distribution: str

@@ -250,8 +250,7 @@ class Cvxpy(Solver):
         return perf_counter() - began
 
     def _integer_options(self, statement: Any) -> dict[str, Any]:
-        """For programs with integers: a gap of 0; and the presolve option of HiGHS, whether it was requested or chosen
-        by cvxpy."""
+        """For programs with integers: a gap of 0; the presolve option of HiGHS, also if cvxpy chose it."""
         import cvxpy
 
         if not statement.is_mixed_integer():

@@ -248,8 +248,7 @@ def check_same(problem: Problem, solution: Solution) -> None:
 
 
 def row_duals(solution: Solution, as_rates: bool = False) -> Floats | None:
-    """The duals of the rows with the sign of a minimum, or the change of the optimum per unit of a row's limit; None
-    for programs with integers."""
+    """Row duals with the sign of a minimum, or rates of the optimum per unit of a limit; None with integers."""
     problem = solution.problem
     if solution.y is None or not isinstance(problem, LinearProgram | QuadraticProgram):
         return None
@@ -290,8 +289,7 @@ def to_cvxpy(problem: Problem) -> Any:
 
 
 def solve_statement(statement: Any, problem: Problem) -> SolverResult:
-    """The point of a cvxpy.Problem that was made by changing `problem.to_cvxpy()`: solved by cvxpy, then read from the
-    variables by their names."""
+    """The point of a changed `problem.to_cvxpy()`, solved by cvxpy and read from the variables by their names."""
     Cvxpy()._run(statement, warm=False)
     values = {variable.name(): variable.value for variable in statement.variables()}
     if isinstance(problem, GroupedSimplexQP):

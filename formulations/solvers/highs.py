@@ -25,8 +25,7 @@ from formulations.time_limit import LEAST, seconds_left
 
 
 def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: str) -> dict[str, Any]:
-    """The presolve option of HiGHS for a program with this many integer variables among all of its variables;
-    UnknownSolverError if the options require another."""
+    """The presolve option of HiGHS for so many integers; UnknownSolverError if the options require another."""
     needed = {"presolve": "off"} if 0 < integers < variables else {}
     if any(options.get(name, value) != value for name, value in needed.items()):
         raise UnknownSolverError(
@@ -194,8 +193,7 @@ def refit(problem: LinearProgram, x: Floats) -> Floats:
 
 
 def rescaled(problem: LinearProgram) -> tuple[LinearProgram, Floats]:
-    """The program with its real columns in powers of two that bring the coefficients of rows together, and these
-    units: a point of the program is units · point."""
+    """The program with real columns in units, powers of two that bring coefficients together; and these units."""
     row = np.repeat(np.arange(problem.row_lower.size), np.diff(problem.matrix.indptr))
     column, entries = problem.matrix.indices, np.abs(problem.matrix.data)
     held = entries > 0.0

@@ -71,8 +71,11 @@ class QpSolvers(Solver):
     @classmethod
     def with_backend(cls, backend: str) -> QpSolvers:
         check_type("backend", backend, str, error=UnknownSolverError)
-        if backend not in cls.backends() and (backend in QPSOLVERS or backend not in _known_to_qpsolvers()):
-            raise UnknownSolverError(missing("qpsolvers", QPSOLVERS, backend))
+        if backend not in cls.backends():
+            import qpsolvers
+
+            if backend in QPSOLVERS or backend not in qpsolvers.available_solvers:
+                raise UnknownSolverError(missing("qpsolvers", QPSOLVERS, backend))
         return cls(backend)
 
     @classmethod
@@ -154,13 +157,6 @@ def _iterations(answer: Any) -> dict[str, int]:
         if isinstance(count, int | np.integer):
             return {"iterations": int(count)}
     return {}
-
-
-def _known_to_qpsolvers() -> tuple[str, ...]:
-    """The installed back ends, as qpsolvers finds them by loading each."""
-    import qpsolvers
-
-    return tuple(qpsolvers.available_solvers)
 
 
 def _posed(problem: QuadraticProgram, scale: float, dense: bool) -> Any:

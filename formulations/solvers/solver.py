@@ -115,8 +115,7 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def optioned(solver: Solver, **options: Any) -> Solver:
-    """The solver with these options; names that are not its fields go to `options` if it has these, else
-    UnknownSolverError."""
+    """The solver with these options; others than its fields go to its `options`, if any, else UnknownSolverError."""
     known: list[str] = [entry.name for entry in fields(solver) if entry.init] if is_dataclass(solver) else []
     unknown = sorted(options.keys() - set(known))
     if unknown and "options" in known:

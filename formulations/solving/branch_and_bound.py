@@ -53,8 +53,7 @@ class Subproblem(CompactReprMixin):
         return Subproblem(allowed, assigned, self.orders[here], self.value[here], self.reached[here])
 
     def cut(self, weight: Floats) -> list[Subproblem] | None:
-        """Two subproblems, with and without a fractional document (else cell) of the weighted rankings; the likelier
-        one comes last. None if nothing is fractional."""
+        """Two subproblems, with and without a fractional document (or cell), the likelier last; None if integral."""
         held = np.zeros(self.allowed.shape)
         for share, order in zip(weight.tolist(), self.orders, strict=True):
             held[np.arange(order.size), order] += share
@@ -221,8 +220,7 @@ class _Search:
         return bool(self.order[0] >= 0)
 
     def process(self, part: Subproblem, bound: float) -> list[tuple[Subproblem, float]] | None:
-        """Process a subproblem with a proved bound: [] if it contains nothing better than the incumbent, two
-        subproblems if it is branched, None if it is given up."""
+        """[] if a subproblem has nothing better than the incumbent, two if it is branched, None if given up."""
         while True:
             index = self.rows.index[self.chosen]
             low, high = self.rows.low[index], self.rows.high[index]
@@ -243,8 +241,7 @@ class _Search:
                 return None if parts is None else [(one, bound) for one in parts]
 
     def ascend(self, part: Subproblem, bound: float) -> tuple[int, Subproblem, Floats, Floats]:
-        """The multiplier ascent on a subproblem: its status, the subproblem with the rankings found, their weights, and
-        the bounds."""
+        """The multiplier ascent on a subproblem: status, the subproblem with rankings found, weights and bounds."""
         rows, tree, known = self.rows, self.tree, part.value.size
         most = known + min(max(MAX_FLOWS - self.calls, 0), MAX_KNOWN)
         orders, value = np.empty((most, part.orders.shape[1]), dtype=np.int64), np.empty(most)
@@ -271,8 +268,7 @@ class _Search:
         return int(ended), part, weight[found], bounds
 
     def add_violated_rows(self, mean: Floats) -> bool:
-        """Add rows that the weighted rankings violate: groups that cross none to the tree, others to the dualized rows;
-        whether there were any."""
+        """Add rows that the weighted rankings violate to the tree or to the dualized rows; whether there were any."""
         rows, groups = self.rows, self.rows.groups
         costs = self.price > 0.0
         above, below = (mean > rows.high + SURE) & costs, (mean < rows.low - SURE) & costs

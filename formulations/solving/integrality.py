@@ -5,12 +5,8 @@ without total unimodularity. For a problem whose own variables are real, it is t
 
 Each suggested change is proved before it is reported.
 
-Each constraint that counts documents at positions is changed, alone and then with others:
-
-    all positions   the same documents, counted over all positions
-    nested groups   its documents extended by every group that they cross
-    both            one and the other
-    left out        the set without it
+Each constraint that counts documents at positions is changed, alone and then with others: counted over all positions,
+its documents extended by every group that they cross (nested groups), both, or left out.
 
 A changed constraint keeps its limits: "at least 4 of 13 documents" may become "at least 4 of 26 documents". A change is
 not suggested if the other constraints imply the changed one, which then excludes no ranking any more. Total

@@ -43,9 +43,9 @@ FAR = 10.0  # how far away these may be, in the largest dual
 def tighten_bound(solution: Solution) -> Solution:
     """The solution with the best of its own bound and those of nearby duals."""
     problem = solution.problem
-    if isinstance(problem, Assignment | RankTwoAssignment) and problem.size <= TABLE:
-        return _assignment_bound(solution, problem)
-    if not isinstance(problem, LinearProgram | QuadraticProgram) or solution.status is Status.INACCURATE:
+    is_table = isinstance(problem, Assignment | RankTwoAssignment) and problem.size <= TABLE
+    is_program = isinstance(problem, LinearProgram | QuadraticProgram) and solution.status is not Status.INACCURATE
+    if not is_table and not is_program:
         return solution
     candidates = _candidates(solution)
     while not _is_closed(solution):
@@ -59,17 +59,6 @@ def tighten_bound(solution: Solution) -> Solution:
     return solution
 
 
-def _assignment_bound(solution: Solution, problem: Assignment | RankTwoAssignment) -> Solution:
-    """The solution with the duals of an optimal assignment, if its own leave a gap."""
-    if solution.status is Status.OPTIMAL or solution.gap <= TIGHT * abs(solution.value):
-        return solution
-    table = problem if isinstance(problem, Assignment) else problem.assignment()
-    better = problem.solution(solution.x, table.recover_dual(Scipy().solve(table).x))
-    if better.gap >= solution.gap:
-        return solution
-    return replace(solution, y=better.y, bound=better.bound, status=better.status)
-
-
 def _is_closed(solution: Solution) -> bool:
     """Whether the gap is closed, or finite for a program with integers: its bound is that of the relaxation."""
     searched = isinstance(solution.problem, LinearProgram) and solution.problem.integer is not None
@@ -80,6 +69,10 @@ def _is_closed(solution: Solution) -> bool:
 def _candidates(solution: Solution) -> Iterator[Floats]:
     """Duals, the cheapest first; in the shape of the problem."""
     problem, duals, tail = solution.problem, solution.y, np.empty(0)
+    if isinstance(problem, Assignment | RankTwoAssignment):
+        table = problem if isinstance(problem, Assignment) else problem.assignment()
+        yield table.recover_dual(Scipy().solve(table).x)
+        return
     if isinstance(problem, QuadraticProgram):
         tail = np.asarray(solution.x, dtype=np.float64)
         linear = problem.linearized(problem.hessian @ tail + problem.linear)
@@ -88,8 +81,7 @@ def _candidates(solution: Solution) -> Iterator[Floats]:
         assert isinstance(problem, LinearProgram)
         linear = replace(problem, integer=None)
     with suppress(FormulationError):
-        seconds = seconds_left()
-        solver = Highs(time_limit=seconds)
+        solver = Highs(time_limit=seconds_left())
         linear = rescaled(linear)[0]
         if solver.reason_unsupported(linear) is None:
             found = solver.solve(linear).y

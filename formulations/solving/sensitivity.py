@@ -300,7 +300,8 @@ def _curve(
     low, high = limit_range(limit)
     differing = np.clip(limits, low, high)
     points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
-    curve = _assembled(f"{name} {limit.title}", limits, [points[one] for one in differing.tolist()])
+    share = "" if limit.shares is None else "share "
+    curve = _assembled(f"{name} {share}{limit.side}", limits, [points[one] for one in differing.tolist()])
     loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
     loose &= ~curve.empty & (limit.shares is None)  # `relaxed` bounds the rankings under any limit
     return replace(curve, price=frozen(np.where(loose, 0.0, curve.price)))
@@ -345,13 +346,10 @@ def _point_of_program(
         return (np.nan, np.nan, np.nan, np.nan, 0.0)
     real = solution if moved.integer is None else solve(replace(moved, integer=None), solver)
     price = np.nan if real.y is None else float(real.y[rows].sum()) * (-1.0 if moved.is_maximization else 1.0)
-    off = (
-        abs(real.bound - solution.value)
-        if moved.integer is not None
-        else np.abs(solution.x - np.round(solution.x)).max()
-    )
-    slack = RELATIVE_GAP * max(1.0, abs(solution.value) if moved.integer is not None else 1.0)
-    return (solution.value, solution.bound, real.bound, price, float(off <= slack))
+    searched, value = moved.integer is not None, solution.value
+    off = abs(real.bound - value) if searched else np.abs(solution.x - np.round(solution.x)).max()
+    slack = RELATIVE_GAP * (max(1.0, abs(value)) if searched else 1.0)
+    return (value, solution.bound, real.bound, price, float(off <= slack))
 
 
 def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
@@ -407,10 +405,6 @@ class ConstraintLimit:
     rows: Bools
     side: str
     shares: ShareLimit | None = None
-
-    @property
-    def title(self) -> str:
-        return self.side if self.shares is None else f"share {self.side}"
 
     def at(self, limit: float) -> RankingSet:
         """The set with this limit (see `check`)."""

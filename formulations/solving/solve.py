@@ -86,20 +86,16 @@ class SolveOptions:
             if value is None:
                 continue
             if supports_option(solver, name):
-                aimed = replace(aimed, **{name: _merge_options(name, value, getattr(aimed, name))})
+                own = getattr(aimed, name)
+                if name == "time_limit":  # the shorter one
+                    value = min(value, np.inf if own is None else own)
+                aimed = replace(aimed, **{name: {**own, **value} if name == "options" else value})
             elif strict:
                 such = "" if name == "options" else ", such as 'auto'"
                 raise UnknownSolverError(
                     f"{solver.spec!r} has no {word}; leave out {name}={value!r}, or choose another solver{such}"
                 )
         return cast("Solver", aimed)
-
-
-def _merge_options(name: str, value: Any, own: Any) -> Any:
-    """The options merged with the solver's own: the shorter time limit, the options of both."""
-    if name == "time_limit":
-        return min(value, np.inf if own is None else own)
-    return {**own, **value} if name == "options" else value
 
 
 log = logging.getLogger("formulations")
@@ -247,8 +243,7 @@ def _ended_by_search(solution: Solution) -> bool:
 
 
 def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, directed_rounding: bool) -> Solution:
-    """Solve by the first chain that the problem's structure and the solver admit and whose answer is integral if
-    required."""
+    """Solve by the first chain that problem and solver admit and whose answer is integral if required."""
     refusals: dict[str, None] = {}
     fractional: FractionalSolutionError | None = None
     for chain, form, backs in crossings(problem, solver.accepts):
@@ -463,17 +458,15 @@ def solve_batch(
 
 
 def _answers(batch: RankTwoBatch | RelevanceBatch, solver: Any, order: Ints, value: Floats, bound: Floats) -> Any:
-    kind, spec = _solution_class(batch), str(getattr(solver, "spec", type(solver).__name__))
+    kind: Any = RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
+    spec = str(getattr(solver, "spec", type(solver).__name__))
     return kind(batch, order, value, bound, np.zeros(len(batch), dtype=np.int8), (spec,), spec)
-
-
-def _solution_class(batch: RankTwoBatch | RelevanceBatch) -> type[Any]:
-    return RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
 
 
 def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     """The orders of a batch solver, each checked to be an order of its query's documents."""
-    spec, kind = str(getattr(solver, "spec", type(solver).__name__)), _solution_class(batch)
+    spec = str(getattr(solver, "spec", type(solver).__name__))
+    kind = RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
     try:
         answer = solver.solve_batch(batch)
     except FormulationError:

@@ -75,8 +75,6 @@ def _instances_of(form: type[Problem]) -> Iterator[Instance]:
         yield from ((name, problem, brute_force(problem)) for name, problem in RANKED[form]())
     elif form is LatticePath:
         yield from ((name, pattern.lattice(), brute_force(pattern)) for name, pattern in _patterns())
-    elif form is GroupSequence:
-        yield from ((name, grouped, best_sequence(grouped)) for name, grouped in _sequences())
     elif form is MinCostFlow:
         for name, problem in _matchings():
             known = brute_force(problem)
@@ -93,8 +91,13 @@ def _instances_of(form: type[Problem]) -> Iterator[Instance]:
         yield "corner", _corner(), -2.4375
 
 
-def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | RelevanceRanking) -> float:
-    """The best value over all orders; for at most 7 documents."""
+def brute_force(
+    problem: Assignment | RankTwoAssignment | ConstrainedRanking | RelevanceRanking | GroupSequence,
+) -> float:
+    """The best value over all orders, or sequences of groups; for at most 7 documents."""
+    if isinstance(problem, GroupSequence):
+        every = map(np.array, product(range(problem.groups), repeat=problem.positions))
+        return max(problem.value(groups) for groups in every if problem.violation(groups) == 0.0)
     if isinstance(problem, ConstrainedRanking):
         orders = np.array(list(permutations(range(problem.documents), problem.positions)))
         above = problem.profit[np.arange(problem.positions), orders].sum(axis=1)  # duals only take away
@@ -114,12 +117,6 @@ def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | R
     orders = np.array(list(permutations(range(profit.shape[1]), profit.shape[0])))
     best = float(profit[np.arange(profit.shape[0]), orders].sum(axis=1).max())
     return best if problem.is_maximization else -best
-
-
-def best_sequence(problem: GroupSequence) -> float:
-    """The best value over all sequences of groups; for few positions."""
-    every = map(np.array, product(range(problem.groups), repeat=problem.positions))
-    return max(problem.value(groups) for groups in every if problem.violation(groups) == 0.0)
 
 
 def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
@@ -276,6 +273,7 @@ RANKED: dict[type[Problem], Callable[[], Iterator[tuple[str, Any]]]] = {
     ConstrainedRanking: _constrained_instances,
     PenalizedRanking: _penalized_instances,
     RelevanceRanking: _patterns,
+    GroupSequence: _sequences,
 }
 
 

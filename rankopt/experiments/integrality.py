@@ -26,7 +26,7 @@ from formulations.arrays import Floats
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import plural
 from formulations.errors import CertificateError, FormulationError, InfeasibleError
-from formulations.gallery.marginal_ranking import marginal_ranking
+from formulations.gallery.assignments import marginal_ranking
 from formulations.integrality.checker import check_evidence
 from formulations.integrality.evidence import Proof, Witness
 from formulations.integrality.verify import verify_integrality

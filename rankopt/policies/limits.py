@@ -27,7 +27,7 @@ from formulations.arrays import Floats
 from formulations.constraints.constraint import unlabeled
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError
-from formulations.gallery.marginal_ranking import marginal_ranking
+from formulations.gallery.assignments import marginal_ranking
 from formulations.marginals.exposure import (
     DemographicParity,
     DisparateImpact,

@@ -8,7 +8,7 @@ import pytest
 from problems.orders import SHAPES, all_orders
 
 from formulations.errors import FormulationError, InvalidProblemError
-from formulations.gallery.marginal_ranking import marginal_ranking
+from formulations.gallery.assignments import marginal_ranking
 from formulations.marginals.birkhoff import SHRINK, birkhoff_decomposition
 from formulations.marginals.exposure import DemographicParity
 from formulations.solving.solve import solve

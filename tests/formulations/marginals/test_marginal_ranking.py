@@ -9,8 +9,7 @@ from scipy.optimize import LinearConstraint, linprog
 
 from formulations.certificates.certify import certify
 from formulations.errors import InfeasibleError, InvalidProblemError
-from formulations.gallery.assignments import matching
-from formulations.gallery.marginal_ranking import marginal_ranking
+from formulations.gallery.assignments import marginal_ranking, matching
 from formulations.marginals.birkhoff import birkhoff_decomposition
 from formulations.marginals.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
 from formulations.problems.problem import Status
