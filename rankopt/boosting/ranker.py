@@ -270,10 +270,10 @@ class BoostedRanker(Ranker):
         inputs.warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = inputs.query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
-        eval_set = inputs.in_one(eval_set, eval_X, eval_y)
         ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
+        evaluation = inputs.read_evaluation(self, queries, inputs.in_one(eval_set, eval_X, eval_y), **ways)
         with inputs.measuring_gains(self, queries):
-            self._fit(queries, weights, inputs.read_evaluation(self, queries, eval_set, **ways))
+            self._fit(queries, weights, evaluation)
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:

@@ -38,14 +38,7 @@ from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import Objective, SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.options import number
-from rankopt.rankers.inputs import (
-    in_one,
-    measuring_gains,
-    query_weights,
-    read_evaluation,
-    read_queries,
-    warn_without_queries,
-)
+from rankopt.rankers import inputs
 from rankopt.rankers.run import follow_path, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
@@ -120,16 +113,16 @@ def path(
     if getattr(self, "checkpoint", None) is not None:
         raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
     ranker: Any = clone(self)
-    queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
-    warn_without_queries(X, queries.n_documents, qid, group)
-    weights = query_weights(queries, query_weight)
+    queries = inputs.read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+    inputs.warn_without_queries(X, queries.n_documents, qid, group)
+    weights = inputs.query_weights(queries, query_weight)
     ranker.n_queries_ = len(queries)
     if queries.has_gains:  # while the path is trained; its models state the measure that was given
-        with measuring_gains(ranker, queries):
+        with inputs.measuring_gains(ranker, queries):
             trained = ranker.measure
         ranker.measure = trained
-    eval_set = in_one(eval_set, eval_X, eval_y)
-    evaluation = read_evaluation(ranker, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+    ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
+    evaluation = inputs.read_evaluation(ranker, queries, inputs.in_one(eval_set, eval_X, eval_y), **ways)
     models: list[Any] = []
     for choice in choices:
         one = copy(ranker).set_params(**choice)
