@@ -389,9 +389,7 @@ def relevance(run: Run) -> None:
             batch = pairwise_ranking(np.zeros(grade.size), part, "AUC", offsets=offsets)
             layout = RelevanceLayout.from_batch(batch)
             height, document = np.empty(scores.size), np.empty(scores.size, np.int32)
-            rising = np.zeros(layout.chain_grade.size, dtype=bool)
-            given = (scores, offsets, layout.members, layout.chain_start, layout.first_chain, rising)
-            return lambda: sort_range(*given, 0, count, height, document)
+            return lambda: sort_range(scores, layout, 0, count, height, document)
 
         rows = scores.reshape(count, n)
         batches = [maps[feature_map](scores, grade, measure, offsets=offsets) for measure, feature_map in losses]

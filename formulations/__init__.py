@@ -28,9 +28,9 @@ Fraction(0, 1)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy, public_names
 
 if TYPE_CHECKING:
     from formulations.certificates.certify import SolutionCertificate as SolutionCertificate
@@ -123,105 +123,13 @@ FOLDERS = (
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand the files of this folder."""
 
-GALLERY = {
-    "constrained_ranking": "formulations.gallery.assignments:constrained_ranking",
-    "diverse_retrieval": "formulations.gallery.assignments:diverse_retrieval",
-    "first_relevant_ranking": "formulations.gallery.rankings:first_relevant_ranking",
-    "item_block_dual": "formulations.gallery.masters:item_block_dual",
-    "margin_dual": "formulations.gallery.masters:margin_dual",
-    "marginal_ranking": "formulations.gallery.marginal_ranking:marginal_ranking",
-    "matching": "formulations.gallery.assignments:matching",
-    "pairwise_ranking": "formulations.gallery.rankings:pairwise_ranking",
-    "relevance_ranking": "formulations.gallery.rankings:relevance_ranking",
-    "ranking": "formulations.gallery.rankings:ranking",
-    "l1_margin_dual": "formulations.gallery.masters:l1_margin_dual",
-    "user_block_dual": "formulations.gallery.masters:user_block_dual",
-}
+_NAMES = public_names(__name__)
+GALLERY = {name: place for name, place in _NAMES.items() if place.startswith("formulations.gallery.")}
 """Every problem, `name: "module:function"`."""
 
-WORDS = {
-    "SuggestedChange": "formulations.solving.integrality:SuggestedChange",
-    "SolverResult": "formulations.solvers.solver:SolverResult",
-    "Assignment": "formulations.problems.assignment:Assignment",
-    "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
-    "SolutionCertificate": "formulations.certificates.certify:SolutionCertificate",
-    "ConstrainedRanking": "formulations.constraints.constrained_ranking:ConstrainedRanking",
-    "CpSat": "formulations.solvers.cp_sat:CpSat",
-    "Cvxpy": "formulations.solvers.cvxpy:Cvxpy",
-    "DemographicParity": "formulations.marginals.exposure:DemographicParity",
-    "DisparateImpact": "formulations.marginals.exposure:DisparateImpact",
-    "Discounted": "formulations.problems.relevance_losses:Discounted",
-    "DisparateTreatment": "formulations.marginals.exposure:DisparateTreatment",
-    "ExactArgmax": "formulations.solvers.exact:ExactArgmax",
-    "ExposureBounds": "formulations.marginals.exposure:ExposureBounds",
-    "FormulationError": "formulations.errors:FormulationError",
-    "FractionalSolutionError": "formulations.errors:FractionalSolutionError",
-    "GroupedSimplexQP": "formulations.problems.simplex_qp:GroupedSimplexQP",
-    "GainTable": "formulations.problems.relevance_values:GainTable",
-    "RelevanceLoss": "formulations.problems.relevance_losses:RelevanceLoss",
-    "StepwiseLoss": "formulations.problems.relevance_losses:StepwiseLoss",
-    "TableLoss": "formulations.problems.relevance_losses:TableLoss",
-    "Highs": "formulations.solvers.highs:Highs",
-    "InfeasibleError": "formulations.errors:InfeasibleError",
-    "InvalidProblemError": "formulations.errors:InvalidProblemError",
-    "LatticePath": "formulations.problems.lattice_path:LatticePath",
-    "LinearProgram": "formulations.problems.linear_program:LinearProgram",
-    "RankingDistribution": "formulations.marginals.birkhoff:RankingDistribution",
-    "MinCostFlow": "formulations.problems.min_cost_flow:MinCostFlow",
-    "OrTools": "formulations.solvers.ortools:OrTools",
-    "RelevanceRanking": "formulations.problems.relevance_ranking:RelevanceRanking",
-    "GroupSequence": "formulations.problems.group_sequence:GroupSequence",
-    "SolverCrashError": "formulations.errors:SolverCrashError",
-    "InvalidSolutionError": "formulations.errors:InvalidSolutionError",
-    "SensitivityCurve": "formulations.solving.sensitivity:SensitivityCurve",
-    "Problem": "formulations.problems.problem:Problem",
-    "Proof": "formulations.integrality.evidence:Proof",
-    "QpSolvers": "formulations.solvers.qpsolvers:QpSolvers",
-    "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
-    "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
-    "RankingSet": "formulations.constraints.ranking_set:RankingSet",
-    "CertificateError": "formulations.errors:CertificateError",
-    "Scipy": "formulations.solvers.scipy:Scipy",
-    "PenalizedRanking": "formulations.constraints.constrained_ranking:PenalizedRanking",
-    "Solution": "formulations.problems.problem:Solution",
-    "SolverError": "formulations.errors:SolverError",
-    "Status": "formulations.problems.problem:Status",
-    "UnboundedError": "formulations.errors:UnboundedError",
-    "Undecided": "formulations.integrality.evidence:Undecided",
-    "UnknownSolverError": "formulations.errors:UnknownSolverError",
-    "UnsupportedProblemError": "formulations.errors:UnsupportedProblemError",
-    "Witness": "formulations.integrality.evidence:Witness",
-    "as_problem": "formulations.solvers.models:as_problem",
-    "compatible_solvers": "formulations.solvers:compatible_solvers",
-    "suggest_changes": "formulations.solving.integrality:suggest_changes",
-    "certify": "formulations.certificates.certify:certify",
-    "check_evidence": "formulations.integrality.checker:check_evidence",
-    "birkhoff_decomposition": "formulations.marginals.birkhoff:birkhoff_decomposition",
-    "plackett_luce_marginals": "formulations.marginals.plackett_luce:plackett_luce_marginals",
-    "integrality_gap": "formulations.solving.integrality:integrality_gap",
-    "get_solver": "formulations.solvers:get_solver",
-    "function_solver": "formulations.solvers.function_solver:function_solver",
-    "sensitivity": "formulations.solving.sensitivity:sensitivity",
-    "read_program": "formulations.io.toml_file:read_program",
-    "read_solver": "formulations.io.toml_file:read_solver",
-    "read_ranking_set": "formulations.io.toml_file:read_ranking_set",
-    "penalized": "formulations.constraints.rows:penalized",
-    "solve": "formulations.solving.solve:solve",
-    "solve_batch": "formulations.solving.solve:solve_batch",
-    "solve_many": "formulations.solving.solve:solve_many",
-    "solver_grid": "formulations.solvers:solver_grid",
-    "verify_integrality": "formulations.integrality.verify:verify_integrality",
-}
+WORDS = {name: place for name, place in _NAMES.items() if name not in GALLERY}
 
 __all__ = [*GALLERY, *WORDS]
 
-
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
-
-    def __getattr__(name: str) -> Any:
-        """What a table names, loaded on first use."""
-        return member(__name__, name, GALLERY, WORDS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # a type checker would accept any misspelled name
+    __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,12 @@ Shorts = NDArray[np.int32]
 Bytes = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
+Arrays = TypeVar("Arrays")
+
+Out = Annotated[Arrays, "written"]
+Table = Annotated[Arrays, "two dimensions"]
+Cube = Annotated[Arrays, "three dimensions"]
+"""Of the arguments of kernels, which are else vectors that are only read (`formulations.compiled`)."""
 
 NUMPY: dict[type, type] = {bool: np.bool_, int: np.integer, float: np.floating}
 """NumPy's own of Python's types."""
@@ -122,8 +128,7 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 
 
 def integers(name: str, values: ArrayLike) -> Ints:
-    """`values` as a read-only int64 vector, floats that are integers included; raises `InvalidProblemError` if they are
-    not integers."""
+    """`values`, floats without fraction included, as a read-only int64 vector, or `InvalidProblemError`."""
     check_no_mask(name, values)
     try:
         array: NDArray[Any] = np.asarray(values)

@@ -169,6 +169,9 @@ SHORTS = nb.types.Array(nb.int32, 1, "C")
 READ_SHORTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 BYTES = nb.types.Array(nb.int8, 1, "C")  # contiguous vectors that a kernel writes, and ones that it only reads
 
+NUMBERS = {"None": nb.void, "bool": nb.boolean, "int": nb.int64, "float": nb.float64}
+ARRAYS = {"Floats": nb.float64, "Ints": nb.int64, "Shorts": nb.int32, "Bytes": nb.int8, "Bools": nb.boolean}
+
 KERNELS: list[Kernel[Any, Any]] = []
 """All kernels of the modules that were imported; those that others call come before them."""
 
@@ -185,9 +188,10 @@ CALL = 2e4  # nanoseconds that a call of NumPy's functions costs, whatever it go
 
 
 def compiled(
-    signature: Any, reassociate: bool = False, numpy: Callable[..., Any] | None = None, internal: bool = False
+    signature: Any = None, reassociate: bool = False, numpy: Callable[..., Any] | None = None, internal: bool = False
 ) -> Callable[[Callable[Arguments, Returned]], Kernel[Arguments, Returned]]:
-    """Compile a function for a signature, or for the matching one of a list of signatures at each call.
+    """Compile a function for the types of its annotations; or for a signature, or the matching one of a list at each
+    call. An annotated array is contiguous, of one dimension and only read, unless it is a `Table`, a `Cube` or `Out`.
 
     The kernel releases the GIL, so `formulations.parallel.share` runs parts of a job in parallel.
     reassociate: sums may be reordered for speed; the order depends on their length alone.
@@ -197,8 +201,33 @@ def compiled(
     A kernel must not call NumPy functions that numba compiles separately (`np.sort`, `np.argsort`): numba names them by
     a counter of the process. Equal names for different code from two processes crash a third process.
     """
-    signatures = signature if isinstance(signature, list) else [signature]
-    return lambda function: Kernel(function, signatures, reassociate, numpy, internal)
+
+    def kernel(function: Callable[Arguments, Returned]) -> Kernel[Arguments, Returned]:
+        stated = _annotated(function) if signature is None else signature
+        return Kernel(function, stated if isinstance(stated, list) else [stated], reassociate, numpy, internal)
+
+    return kernel
+
+
+def _annotated(function: Callable[..., Any]) -> Any:
+    """The signature of the annotations of a function: numbers, arrays, tuples, and a NamedTuple of such fields."""
+
+    def type_of(name: str) -> Any:
+        kind, _, inner = name.removesuffix("]").partition("[")
+        if kind == "tuple":
+            return nb.types.Tuple([type_of(part) for part in inner.split(", ")])
+        if kind == "Out":
+            return type_of(inner).copy(readonly=False)
+        if name in NUMBERS:
+            return NUMBERS[name]
+        number = ARRAYS.get(inner or name)
+        if number is not None:
+            return nb.types.Array(number, {"Table": 2, "Cube": 3}.get(kind, 1), "C", readonly=True)
+        known = function.__globals__[name]
+        return nb.types.NamedTuple([type_of(field.__forward_arg__) for field in known.__annotations__.values()], known)
+
+    *arguments, returned = map(type_of, function.__annotations__.values())
+    return returned(*arguments)
 
 
 class inlined(Generic[Arguments, Returned]):
@@ -286,8 +315,7 @@ class Kernel(Generic[Arguments, Returned]):
 
     @cached_property
     def in_python(self) -> Callable[Arguments, Returned]:
-        """The function in pure Python, with the kernels that it calls: for small problems. Vectorized
-        equivalents are used where they exist."""
+        """The function, with the kernels that it calls, in pure Python or NumPy (`numpy`): for small problems."""
         if self._numpy is not None:
             return self._numpy
         known, code = self.function.__globals__, self.function.__code__
@@ -450,3 +478,12 @@ def is_small(offsets: Ints) -> bool:
         return rows <= ROWS
     lengths = np.diff(offsets)
     return bool(lengths @ lengths <= PAIRS)
+
+
+@inlined
+def longest_query(offsets: Ints, first: int, last: int) -> int:
+    """The most rows of a query first <= q < last, at least one."""
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    return longest

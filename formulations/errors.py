@@ -1,21 +1,4 @@
-"""Exceptions of formulations.
-
-FormulationError
-├── InvalidProblemError (ValueError)    invalid data: NaN, infinity, overflow, or wrong shapes
-├── InfeasibleError (ValueError)        no point satisfies the constraints; names the conflict where it is known
-├── UnboundedError (ValueError)         the objective is unbounded
-├── UnsupportedProblemError (TypeError) no chain of bridges leads to a problem class that the solver accepts
-├── UnknownSolverError (ValueError)     no solver has this name, or its package is not installed
-├── SolverError (RuntimeError)          the solver failed, crashed or returned an invalid answer
-│   ├── SolverCrashError                it raised an unexpected exception; the cause is attached
-│   ├── InvalidSolutionError            it returned an infeasible point, or claims that a feasible problem has none
-│   └── FractionalSolutionError         the relaxation has a fractional optimum, but an integral one is required
-├── CertificateError (ArithmeticError)  a claim of a solution is false when recomputed from the data
-└── SerializationError (ValueError)     a file of data is damaged or not of its format, or a value cannot be stored
-    └── FileVersionError                the file is of another version of its format
-
-ProgramFileWarning (UserWarning)        a program file was read by a convention that other programs may not share
-"""
+"""Exceptions of formulations, all of them `FormulationError`, and a warning."""
 
 
 class FormulationError(Exception):
@@ -27,7 +10,7 @@ class InvalidProblemError(FormulationError, ValueError):
 
 
 class InfeasibleError(FormulationError, ValueError):
-    """No point satisfies the constraints."""
+    """No point satisfies the constraints; names the conflict where it is known."""
 
 
 class UnboundedError(FormulationError, ValueError):

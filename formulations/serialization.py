@@ -64,10 +64,8 @@ _END = struct.Struct("<4s4H2LH")  # the record that ends a zip file without comm
 
 
 def write_file(path: str | PathLike[str], content: bytes, links: bool = True) -> None:
-    """Write a file atomically: after any failure, also of the machine, it has the old or the new content.
-
-    links: whether a symbolic link `path` is followed; else the link itself is replaced.
-    """
+    """Write a file atomically: after any failure, also of the machine, it has the old or the new content. links:
+    whether a symbolic link `path` is followed; else the link itself is replaced."""
     name = as_path(path, SerializationError)
     target = Path(os.path.realpath(name) if links else name)
     if target.exists() and not (target.is_file() or target.is_symlink()):  # a device or a pipe is not replaced
@@ -373,10 +371,8 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON back into values. Raises SerializationError for anything that `Encoder` would not write.
-
-    writeable: whether arrays are.
-    """
+    """Turns JSON back into values, arrays writeable or not. Raises SerializationError for anything that `Encoder` would
+    not write."""
 
     def __init__(self, form: FileFormat, arrays: Mapping[str, bytes], writeable: bool = False) -> None:
         self.form, self.arrays, self.writeable = form, arrays, writeable

@@ -3,19 +3,21 @@
 Blocks of eight are sorted by counting, then merged from both ends at once, without data-dependent branches.
 """
 
+from __future__ import annotations
+
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_INTS, SHORTS, compiled
+from formulations.arrays import Floats, Ints, Out, Shorts
+from formulations.compiled import compiled, longest_query
 from formulations.parallel import share_ranges
 
 BLOCK = 8  # documents that are sorted by counting, for each, how many come before it
 
 
-@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64), internal=True)
-def _sort_blocks(height: Floats, document: Shorts, other: Floats, spare: Shorts, count: int) -> None:
+@compiled(internal=True)
+def _sort_blocks(height: Floats, document: Shorts, other: Out[Floats], spare: Out[Shorts], count: int) -> None:
     """Blocks of the first `count` heights, each by falling height, into other, their documents into spare."""
     full = count // BLOCK * BLOCK
     for begin in range(0, full, BLOCK):
@@ -39,8 +41,10 @@ def _sort_blocks(height: Floats, document: Shorts, other: Floats, spare: Shorts,
         other[j], spare[j] = own, x
 
 
-@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64, nb.int64), internal=True)
-def _merge_runs(height: Floats, document: Shorts, other: Floats, spare: Shorts, count: int, width: int) -> None:
+@compiled(internal=True)
+def _merge_runs(
+    height: Floats, document: Shorts, other: Out[Floats], spare: Out[Shorts], count: int, width: int
+) -> None:
     """Runs of `width` of the first `count` heights, two at a time merged into other and spare."""
     for begin in range(0, count, 2 * width):
         middle, end = min(begin + width, count), min(begin + 2 * width, count)
@@ -74,10 +78,9 @@ def _merge_runs(height: Floats, document: Shorts, other: Floats, spare: Shorts, 
             position += 1
 
 
-@compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS), internal=True)
-def sort_pairs(height: Floats, document: Shorts, other: Floats, spare: Shorts) -> None:
-    """Sort heights and their documents in place by falling height, stably. other, spare: buffers of the same
-    size."""
+@compiled(internal=True)
+def sort_pairs(height: Out[Floats], document: Out[Shorts], other: Out[Floats], spare: Out[Shorts]) -> None:
+    """Sort heights and their documents in place by falling height, stably. other, spare: buffers."""
     count = height.size
     _sort_blocks(height, document, other, spare, count)
     width, there = BLOCK, False
@@ -93,8 +96,8 @@ def sort_pairs(height: Floats, document: Shorts, other: Floats, spare: Shorts) -
             height[i], document[i] = other[i], spare[i]
 
 
-@compiled(nb.void(INTS, FLOATS), internal=True)
-def sort_few(documents: Ints, key: Floats) -> None:
+@compiled(internal=True)
+def sort_few(documents: Out[Ints], key: Floats) -> None:
     """`sort_falling` by insertion: for few documents, or to reduce compile time."""
     for i in range(1, documents.size):
         x = documents[i]
@@ -109,8 +112,8 @@ def _in_numpy(documents: Ints, key: Floats, spare: Ints) -> None:
     documents[:] = documents[np.argsort(-key[documents], kind="stable")]
 
 
-@compiled(nb.void(INTS, FLOATS, INTS), numpy=_in_numpy, internal=True)
-def sort_falling(documents: Ints, key: Floats, spare: Ints) -> None:
+@compiled(numpy=_in_numpy, internal=True)
+def sort_falling(documents: Out[Ints], key: Floats, spare: Out[Ints]) -> None:
     """Sort `documents` in place by falling key[document], stably. `spare`: a buffer of the same size."""
     count = documents.size
     if count <= 2 * BLOCK:
@@ -149,9 +152,15 @@ def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
     return rows
 
 
-@compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, INTS, INTS, INTS), internal=True)
+@compiled(internal=True)
 def _counting_sort(
-    rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints
+    rows: Out[Ints],
+    key: Floats,
+    levels: Out[Floats],
+    begins: Out[Ints],
+    table: Out[Ints],
+    level_of: Out[Ints],
+    spare: Out[Ints],
 ) -> bool:
     """Sort the rows by counting, if their distinct keys fit into the levels. table: a hash table of levels, its size
     a power of 2."""
@@ -188,12 +197,10 @@ def _counting_sort(
     return True
 
 
-@compiled(nb.void(READ_INTS, FLOATS, nb.int64, nb.int64, INTS))
-def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) -> None:
+@compiled()
+def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Out[Ints]) -> None:
     """Sort the rows of the queries first <= q < last in place by falling key[row], stably; no NaN."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    longest = longest_query(offsets, first, last)
     spare, level_of, table = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(SLOTS, np.int64)
     levels, begins = np.empty(LEVELS), np.empty(2 * LEVELS, np.int64)
     for q in range(first, last):

@@ -24,7 +24,7 @@ True
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.registry import member
+from formulations.registry import lazy, public_names
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible as Admissible
@@ -49,34 +49,17 @@ FOLDERS = (
 )  # fmt: skip
 """The subpackages in import order: each imports only earlier ones, `errors` and `fitting`."""
 
-FRONT = {
-    "Admissible": "rankopt.constraints:Admissible",
-    "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
-    "LossRanker": "rankopt.rankers.loss:LossRanker",
-    "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
-    "PairwiseRanker": "rankopt.rankers.loss:PairwiseRanker",
-    "Queries": "rankopt.data:Queries",
-    "RegressionRanker": "rankopt.rankers.linear:RegressionRanker",
-    "compare": "rankopt.measures:compare",
-    "evaluate": "rankopt.measures:evaluate",
-    "load_model": "rankopt.persistence.models:load_model",
-    "load_sample": "rankopt.data:load_sample",
-    "read_svmlight": "rankopt.data:read_svmlight",
-}
+FRONT = public_names(__name__)
 """Public names, `name: "module:object"`, loaded on first use."""
 
 __all__ = [*FRONT]
 
-
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
+if not TYPE_CHECKING:  # a type checker would accept any misspelled name
+    _find, __dir__ = lazy(__name__, FRONT)
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
             from importlib.metadata import version
 
             return version("rankopt")
-        return member(__name__, name, FRONT)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *FRONT})
+        return _find(name)

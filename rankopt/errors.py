@@ -1,22 +1,6 @@
-"""Exceptions and warnings of rankopt.
+"""Exceptions and warnings of rankopt. Other errors of problems and solvers are in `formulations.errors`.
 
-    RankoptError
-    ├── DataError (ValueError)        a file, a row or a value cannot be used; names the file, line, query or row
-    ├── EngineError (RuntimeError)    workers of an engine cannot be started, or fail repeatedly
-    ├── MasterProblemError (SolverError)   the solver of a master problem failed or returned no solution
-    ├── MeasureError (ValueError)     a measure cannot be parsed, or is undefined for these grades
-    ├── ModelError (ValueError)       a saved model is damaged or of another version or program
-    └── OptionError (ValueError)      an option has an invalid value
-        └── UnexpectedArgumentError (TypeError)   an argument that other libraries accept under this name
-
-Other errors of problems and solvers are in `formulations.errors`. Warnings:
-
-    TrainingInterruptedWarning (UserWarning)   a fit was interrupted after a step; the ranker has the best model so far
-    MissingQueryIdsWarning (UserWarning)   many rows without qid or group were fitted as one query
-    SharedQueriesWarning (UserWarning)     queries of eval_set are training queries
-    UnreadableModelWarning (UserWarning)   a problem file of a folder is left out of a comparison
-    WorseThanInitWarning (UserWarning)     training ended with a lower measure than its start w₀ on the training queries
-    NoProgressWarning (UserWarning)        training found nothing better than its start w₀, on its data or on eval_set
+A DataError, MeasureError, ModelError or OptionError is also a ValueError; all are a RankoptError.
 """
 
 from formulations.errors import SolverError

@@ -14,9 +14,9 @@ from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import get_solver, ranking
+from formulations.arrays import Floats, Ints
 from formulations.errors import CertificateError
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from rankopt.rankers.typing import AnyBound
 
 __all__ = ["check_bound", "check_line_search", "check_loss", "check_map", "check_measure", "check_method"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def small_queries(seed: int = 0, batches: int = 20, largest: int = 6) -> Iterator[tuple[Floats, Ints]]:
@@ -116,7 +113,6 @@ def check_loss(build: Callable[..., Any], attributes: Callable[[Floats], Mapping
 
 
 def _check_planes(build: Callable[..., Loss]) -> None:
-    """`check_loss` for a loss with planes."""
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
         relevance, offsets = _orderable(relevance, offsets)
@@ -148,7 +144,6 @@ def _check_planes(build: Callable[..., Loss]) -> None:
 
 
 def _check_gradient(build: Callable[..., GradientLoss], step: float = 1e-6) -> None:
-    """`check_loss` for a loss with a gradient."""
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
         relevance, offsets = _orderable(relevance, offsets)
@@ -202,7 +197,18 @@ def check_bound(bound: Bound) -> None:
             regret = rankings.best[q] - min(float(discount @ gain[order]) for order in allowed)
             assert values[q] >= regret - 1e-12, "a bound must not be below the regret"
     check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
-    _train(bound)
+    from rankopt.constraints.admissible import Admissible
+    from rankopt.rankers.large_margin import LargeMarginRanker
+    from rankopt.rankers.matching import MatchingRanker
+
+    rule = Admissible(3, on_infeasible="truncate").at_most(1, by="site")
+    for ranker in (
+        LargeMarginRanker("nDCG@3", bound=bound, lam=0.1),
+        LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, constraints=rule),
+        MatchingRanker(bound=bound, lam=0.1),
+    ):
+        is_global = _close_gap(ranker, seed=4).kind == "global"
+        assert is_global == bound.convex, "the certificate must state what is proved"
 
 
 def check_map(
@@ -239,46 +245,23 @@ def check_map(
             assert (value >= regret - 1e-12).all(), f"the {bound} bound must not be below the regret"
         for above, below in pairwise(values if known == ["convex", "tie-aware", "nonconvex"] else []):
             assert (above >= below - 1e-12).all(), "a tighter bound must not be above a looser one"
-    _train_map(feature_map, parsed, known)
-
-
-def _train_map(feature_map: JointFeatureMap, measure: Measure, bounds: list[AnyBound]) -> None:
-    """A ranker with this map closes its gap."""
     from rankopt.rankers.large_margin import LargeMarginRanker
 
-    rng = np.random.default_rng(6)
+    for bound in known:
+        _close_gap(LargeMarginRanker(measure, feature_map=feature_map, bound=bound, lam=0.1), seed=6)
+
+
+def _close_gap(ranker: Any, seed: int) -> Any:
+    """The certificate of the ranker, trained on drawn queries with the attribute `site`; its gap must close."""
+    rng = np.random.default_rng(seed)
     features = np.round(rng.normal(size=(48, 3)), 1)
     grades = np.digitize(features @ [1.0, -1.0, 0.5] + rng.normal(size=48), [0.3, 1.2]).astype(np.float64)
-    queries = Queries.from_arrays(features, grades, qid=np.arange(48) // 8)
-    for bound in bounds:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an optimum at w0 is no fault of a map
-            ranker = LargeMarginRanker(measure, feature_map=feature_map, bound=bound, lam=0.1).fit(queries)
-        assert ranker.certificate_.relative_gap <= ranker.tol, "the gap must close"
-
-
-def _train(bound: Bound) -> None:
-    """Rankers of every feature map close their gap with this bound."""
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.rankers.large_margin import LargeMarginRanker
-    from rankopt.rankers.matching import MatchingRanker
-
-    rng = np.random.default_rng(4)
-    features = np.round(rng.normal(size=(48, 3)), 1)
-    grades = np.digitize(features @ [1.0, -1.0, 0.5] + rng.normal(size=48), [0.3, 1.2]).astype(np.float64)
-    site, rule = rng.integers(0, 4, 48), Admissible(3, on_infeasible="truncate").at_most(1, by="site")
-    queries = Queries.from_arrays(features, grades, qid=np.arange(48) // 8, attributes={"site": site})
-    rankers = (
-        LargeMarginRanker("nDCG@3", bound=bound, lam=0.1),
-        LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, constraints=rule),
-        MatchingRanker(bound=bound, lam=0.1),
-    )
-    for ranker in rankers:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an optimum at w0 is no fault of a bound
-            proved = ranker.fit(queries).certificate_
-        assert proved.relative_gap <= ranker.tol, "the gap must close"
-        assert (proved.kind == "global") == bound.convex, "the certificate must state what is proved"
+    queries = Queries.from_arrays(features, grades, qid=np.arange(48) // 8, attributes={"site": rng.integers(0, 4, 48)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an optimum at w0 is no fault of a bound or a map
+        ranker.fit(queries)
+    assert ranker.certificate_.relative_gap <= ranker.tol, "the gap must close"
+    return ranker.certificate_
 
 
 def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> None:

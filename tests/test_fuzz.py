@@ -25,7 +25,7 @@ from rankopt.errors import RankoptError
 ROOT = Path(__file__).parents[1]
 
 PACKAGES = (
-    "formulations", "formulations.experimental", "formulations.integrality", "formulations.solvers", "rankopt",
+    "formulations", "formulations.experimental", "formulations.solvers", "rankopt",
     "rankopt.data", "rankopt.evaluation", "rankopt.measures", "rankopt.losses", "rankopt.ratings", "rankopt.rankers",
     "rankopt.optimize", "rankopt.engines", "rankopt.experimental", "rankopt.explanations", "rankopt.boosting",
     "rankopt.policies", "rankopt.ascent", "rankopt.experiments", "rankopt.report", "rankopt.clicks",

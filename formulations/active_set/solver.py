@@ -5,26 +5,23 @@ Block-coordinate ascent: each group in turn moves weight from its lowest plane t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numba as nb
 import numpy as np
 
 from formulations.active_set.working_set import (
-    MARGIN_DUAL,
-    WORKING,
     MarginDual,
     WorkingSet,
     admit,
+    difference,
     inner,
     newton,
 )
-from formulations.arrays import Floats, Ints, frozen
-from formulations.compiled import FLOATS, INTS, compiled, inlined
+from formulations.arrays import Bools, Floats, Ints, Out, frozen
+from formulations.compiled import compiled, inlined
 from formulations.errors import SolverError
+from formulations.problems.problem import EPSILON
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.sorting import sort_few
 
-EPSILON = 2.0**-52
 FLAT = 1e-11
 
 CREEP = 1e-5
@@ -50,9 +47,9 @@ def _price_group(
     return float(program.capacity[g] * rise.max(initial=0.0) - working.weights[held] @ rise)
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group, internal=True)
+@compiled(numpy=_price_group, internal=True)
 def price_group(
-    program: MarginDual, working: WorkingSet, g: int, barred: np.ndarray, best: Ints, excess: Floats
+    program: MarginDual, working: WorkingSet, g: int, barred: Bools, best: Out[Ints], excess: Out[Floats]
 ) -> float:
     """The contribution of group g to the gap; best[g], its plane with the largest excess over the base; excess[g]."""
     planes, weights = program.values.size, working.weights
@@ -76,7 +73,7 @@ def price_group(
     return gap
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64), internal=True)
+@compiled(internal=True)
 def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, rounds: int) -> None:
     """Newton steps to the best point for the open planes, dropping those without weight; at most so many full steps."""
     quiet = 0
@@ -112,7 +109,7 @@ def _combined(program: MarginDual, working: WorkingSet) -> None:
     working.v[:] = weights[:planes] @ program.slopes
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined, internal=True)
+@compiled(numpy=_combined, internal=True)
 def combined(program: MarginDual, working: WorkingSet) -> None:
     """Rescale each group's weights to its capacity, and recompute v."""
     planes, weights = program.values.size, working.weights
@@ -142,7 +139,7 @@ def _started(program: MarginDual, working: WorkingSet) -> float:
     return max(best, float(alone[rises].max(initial=-np.inf)))
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started, internal=True)
+@compiled(numpy=_started, internal=True)
 def started(program: MarginDual, working: WorkingSet) -> float:
     """A lower bound of the optimum: the objective of the current weights, or of a single plane."""
     planes, v = program.values.size, working.v
@@ -161,10 +158,9 @@ def started(program: MarginDual, working: WorkingSet) -> float:
     return best
 
 
-@compiled(nb.types.UniTuple(nb.float64, 2)(MARGIN_DUAL, WORKING, nb.float64, nb.int64))
+@compiled()
 def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: int) -> tuple[float, float]:
-    """Open planes above their base until there is none; leaves the best weights found, returns their gap and the
-    steps."""
+    """Open planes above their base until there is none; leaves the best weights, returns their gap and the steps."""
     planes, groups = program.values.size, program.capacity.size
     weights = working.weights
     barred = np.zeros(planes + groups, np.bool_)
@@ -232,15 +228,15 @@ def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: in
 PATIENCE = 8  # sweeps in which the gap must halve, or no more are made
 
 
-@compiled(nb.int64(MARGIN_DUAL, FLOATS, FLOATS, nb.float64, nb.int64))
-def swept(program: MarginDual, weights: Floats, v: Floats, tolerance: float, limit: int) -> int:
+@compiled()
+def swept(program: MarginDual, weights: Out[Floats], v: Out[Floats], tolerance: float, limit: int) -> int:
     """Sweep over all groups until the gap is small or falls slowly; v = slopesᵀ weights is updated. Returns the sweeps.
 
     A sweep costs one evaluation of all planes. It finds the plane of most groups with a single active plane; weights
     shared by several planes converge slowly.
     """
     planes, groups = program.values.size, program.capacity.size
-    rise = np.zeros(planes + 1)
+    rise, apart = np.zeros(planes + 1), np.empty(v.size)
     mark, at_mark = np.inf, 0
     for sweep in range(limit):
         gap = value = 0.0
@@ -263,11 +259,10 @@ def swept(program: MarginDual, weights: Floats, v: Floats, tolerance: float, lim
             gap += program.capacity[g] * highest - carried
             if high == low or highest <= lowest:
                 continue
+            difference(program, high, low, apart)
             curvature = 0.0
             for j in range(v.size):
-                up = program.slopes[high, j] if high < planes else 0.0
-                down = program.slopes[low, j] if low < planes else 0.0
-                curvature += (up - down) ** 2
+                curvature += apart[j] ** 2
             moved = weights[low]
             if curvature * moved > program.lam * (highest - lowest):
                 moved = program.lam * (highest - lowest) / curvature
@@ -276,9 +271,7 @@ def swept(program: MarginDual, weights: Floats, v: Floats, tolerance: float, lim
                 weights[low] = 0.0
             weights[high] += moved
             for j in range(v.size):
-                up = program.slopes[high, j] if high < planes else 0.0
-                down = program.slopes[low, j] if low < planes else 0.0
-                v[j] += moved * (up - down)
+                v[j] += moved * apart[j]
         value -= 0.5 * inner(v, v) / program.lam
         if gap <= tolerance * abs(value):
             return sweep + 1
@@ -296,28 +289,14 @@ above rounding."""
 SWEEPS = 200  # maximum number of initial sweeps over the groups
 
 
-class AscentResult(NamedTuple):
-    """The weights α of the planes, the step -slopesᵀα / lam, the number of steps, and the remaining gap."""
-
-    weights: Floats
-    step: Floats
-    steps: int
-    gap: float
-
-
 def climbed(
-    slopes: Floats,
-    values: Floats,
-    group: Ints,
-    capacity: Floats,
-    lam: float,
-    start: Floats | None,
-    tolerance: float,
-    limit: int,
-    compiled: bool = True,
-) -> AscentResult:
-    """The best weights from the feasible `start` (one per plane) if passed; without it or progress, from zero. limit:
-    the maximum number of steps, 0 for 200 and 50 per plane. compiled: else in pure Python."""
+    problem: GroupedSimplexQP, start: Floats | None, tolerance: float, limit: int, compiled: bool
+) -> tuple[Floats, Floats, int, float]:
+    """The best weights α of the planes from the feasible `start` if passed, without it or progress from zero; the step
+    -slopesᵀα / lam, the number of steps, and the remaining gap. limit: the maximum number of steps, 0 for 200 and 50
+    per plane. compiled: else in pure Python."""
+    slopes, values, group, capacity = problem.slopes, problem.values, problem.group, problem.capacity
+    lam = float(problem.lam)
     planes, groups = values.size, capacity.size
     steps = limit or 200 + 50 * planes
     order = np.arange(planes) if groups == 1 else np.argsort(group, kind="stable")
@@ -329,7 +308,7 @@ def climbed(
     if start is not None:
         working, gap, taken = _climb(program, start, tolerance, steps, compiled)
     lost = max(LOST, 2.0 * tolerance)
-    if working is None or (taken < steps and gap > lost * abs(_value(program, working.weights[:planes]))):
+    if working is None or (taken < steps and gap > lost * abs(problem.value(working.weights[:planes]))):
         cold, left, more = _climb(program, np.zeros(planes), tolerance, steps - taken, compiled)
         taken += more
         if working is None or left < gap:
@@ -339,13 +318,7 @@ def climbed(
         raise SolverError(
             "the active-set solver lost numerical accuracy: the planes differ too much in scale. Rescale them."
         )
-    return AscentResult(weights, -working.v / lam, taken, gap)
-
-
-def _value(program: MarginDual, alpha: Floats) -> float:
-    """Σ values α - ‖slopesᵀα‖² / (2 lam)."""
-    step = program.slopes.T @ alpha
-    return float(program.values @ alpha - step @ step / (2.0 * program.lam))
+    return weights, -working.v / lam, taken, gap
 
 
 def _climb(

@@ -8,21 +8,50 @@ The Cholesky factor L Lᵀ = D Dᵀ of independent rows D (k × d) is updated ro
 D is computed from the rows, not from the Gram matrix, which gives twice as many digits for nearly dependent rows.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
-
-MATRIX = nb.types.Array(nb.float64, 2, "C")
+from formulations.arrays import Floats, Ints, Out, Table
+from formulations.compiled import compiled, inlined
 
 ROUNDING = 8.0 * 2.0**-52
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS), reassociate=True, numpy=np.dot, internal=True)
+class MarginDual(NamedTuple):
+    """The data of a margin dual; groups[offsets[g]:offsets[g + 1]] are the planes of group g."""
+
+    slopes: Table[Floats]
+    values: Floats
+    group: Ints
+    capacity: Floats
+    lam: float
+    groups: Ints
+    offsets: Ints
+
+
+class WorkingSet(NamedTuple):
+    """A point and its open planes: weights (m + G), base of each group, the open and waiting planes, the
+    rows and factor of the open ones, v = slopesᵀ weights, buffers, and counts (open, waiting, changes of the factor
+    since it was computed)."""
+
+    weights: Out[Floats]
+    base: Out[Ints]
+    open: Out[Ints]
+    waiting: Out[Ints]
+    rows: Out[Table[Floats]]
+    factor: Out[Table[Floats]]
+    v: Out[Floats]
+    fresh: Out[Floats]
+    mix: Out[Floats]
+    shift: Out[Floats]
+    counts: Out[Ints]
+
+
+@compiled(reassociate=True, numpy=np.dot, internal=True)
 def inner(x: Floats, y: Floats) -> float:
     """x·y, summed in the fastest order."""
     total = 0.0
@@ -39,8 +68,8 @@ def _solve(factor: Floats, count: int, right: Floats) -> None:
         right[:i] -= factor[i, :i] * right[i]
 
 
-@compiled(nb.void(MATRIX, nb.int64, FLOATS), numpy=_solve, internal=True)
-def solve(factor: Floats, count: int, right: Floats) -> None:
+@compiled(numpy=_solve, internal=True)
+def solve(factor: Table[Floats], count: int, right: Out[Floats]) -> None:
     """Overwrite right with (L Lᵀ)⁻¹ right."""
     for i in range(count):
         right[i] = (right[i] - inner(factor[i, :i], right[:i])) / factor[i, i]
@@ -69,8 +98,8 @@ def _project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Float
     return bool(math.sqrt(fresh @ fresh) > ROUNDING * noise)
 
 
-@compiled(nb.boolean(MATRIX, MATRIX, nb.int64, FLOATS, FLOATS), numpy=_project, internal=True)
-def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats) -> bool:
+@compiled(numpy=_project, internal=True)
+def project(rows: Table[Floats], factor: Table[Floats], count: int, fresh: Out[Floats], mix: Out[Floats]) -> bool:
     """Overwrite `fresh` with its part orthogonal to the rows, and `mix` with the coefficients of the rest.
 
     Returns whether that part exceeds rounding.
@@ -97,8 +126,8 @@ def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats
     return math.sqrt(inner(fresh, fresh)) > ROUNDING * noise
 
 
-@compiled(nb.boolean(MATRIX, MATRIX, nb.int64), internal=True)
-def join(rows: Floats, factor: Floats, count: int) -> bool:
+@compiled(internal=True)
+def join(rows: Table[Floats], factor: Out[Table[Floats]], count: int) -> bool:
     """Append rows[count] to the factor; returns whether it is numerically independent of the others."""
     row = rows[count]
     for i in range(count):
@@ -127,8 +156,8 @@ def drop(factor: Floats, count: int, gone: int) -> None:
             factor[i, j + 1] = cosine * right - sine * left
 
 
-@compiled(nb.void(MATRIX, MATRIX, nb.int64), internal=True)
-def refresh(rows: Floats, factor: Floats, count: int) -> None:
+@compiled(internal=True)
+def refresh(rows: Table[Floats], factor: Out[Table[Floats]], count: int) -> None:
     """Recompute the factor, because rounding errors of rotations accumulate."""
     mix, fresh = np.empty(count), np.empty(rows.shape[1])
     for index in range(count):
@@ -137,45 +166,6 @@ def refresh(rows: Floats, factor: Floats, count: int) -> None:
                 fresh[j] = rows[index, j]
             project(rows, factor, index, fresh, mix)
             factor[index, index] = max(math.sqrt(inner(fresh, fresh)), 1e-300)
-
-
-class MarginDual(NamedTuple):
-    """The data of a margin dual; groups[offsets[g]:offsets[g + 1]] are the planes of group g."""
-
-    slopes: Floats
-    values: Floats
-    group: Ints
-    capacity: Floats
-    lam: float
-    groups: Ints
-    offsets: Ints
-
-
-class WorkingSet(NamedTuple):
-    """A point and its open planes: weights (m + G), base of each group, the open and waiting planes, the
-    rows and factor of the open ones, v = slopesᵀ weights, buffers, and counts (open, waiting, changes of the factor
-    since it was computed)."""
-
-    weights: Floats
-    base: Ints
-    open: Ints
-    waiting: Ints
-    rows: Floats
-    factor: Floats
-    v: Floats
-    fresh: Floats
-    mix: Floats
-    shift: Floats
-    counts: Ints
-
-
-READ_MATRIX = nb.types.Array(nb.float64, 2, "C", readonly=True)
-MARGIN_DUAL = nb.types.NamedTuple(
-    (READ_MATRIX, READ_FLOATS, READ_INTS, READ_FLOATS, nb.float64, READ_INTS, READ_INTS), MarginDual
-)
-WORKING = nb.types.NamedTuple(
-    (FLOATS, INTS, INTS, INTS, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, FLOATS, INTS), WorkingSet
-)
 
 
 @inlined
@@ -216,7 +206,7 @@ def close(working: WorkingSet, index: int) -> None:
     working.counts[0] = count - 1
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.int64), internal=True)
+@compiled(internal=True)
 def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None:
     """The base of group g has lost its weight: the heaviest open plane (or `other`) replaces it, the rest wait."""
     best = other
@@ -231,7 +221,7 @@ def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None
     working.base[g] = best
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.float64, nb.float64), internal=True)
+@compiled(internal=True)
 def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, longest: float) -> float:
     """Move along `mix` (for open planes) and `slope` (for the plane `fresh`, if not -1), at most `longest` times.
 
@@ -285,7 +275,7 @@ def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, lon
     return reach
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.float64), internal=True)
+@compiled(internal=True)
 def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> None:
     """Open a plane. If its row nearly depends on those of open planes, so that curvature cannot change the objective by
     more than `flat`, weight moves uphill among them until one is empty and is closed."""
@@ -331,7 +321,7 @@ def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> 
             return
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING), internal=True)
+@compiled(internal=True)
 def newton(program: MarginDual, working: WorkingSet) -> float:
     """Move to the best point for the open planes; returns the gain, or -1 if a weight fell to zero first."""
     count, mix = working.counts[0], working.mix

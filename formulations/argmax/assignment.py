@@ -9,12 +9,12 @@ position of weight zero and unlimited capacity. Small batches use SciPy's solver
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT
-from formulations.arrays import Bytes, Floats, Ints
-from formulations.compiled import INTS, READ_FLOATS, compiled, inlined
+from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT, Answers
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined
+from formulations.problems.problem import EPSILON
 
 
 @inlined
@@ -72,8 +72,6 @@ def order_prices(s: Floats, b: Floats, a: Floats, c: Floats, stop: int, price: F
 
 FREE = -1
 
-EPSILON = 2.0**-52
-
 
 @inlined
 def _nearest(distance: Floats, row_of: Ints) -> int:
@@ -99,9 +97,9 @@ def _nearest(distance: Floats, row_of: Ints) -> int:
     return nearest
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS), internal=True)
+@compiled(internal=True)
 def assign(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, anew: bool, order: Ints
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, anew: bool, order: Out[Ints]
 ) -> float:
     """Fill `order` with an optimal order, positions from `stop` on being equivalent; returns the rounding error.
 
@@ -203,26 +201,18 @@ def assign(
 
 
 def assign_queries(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    queries: Ints,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, taken: Ints, found: Answers
 ) -> None:
-    """Fill order, value, bound and method of these queries."""
-    for q in queries.tolist():
+    """Fill the answers of these queries."""
+    for q in taken.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
         s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
-        assigned, way[q], left = _assign_one(s, b, a, c)
-        order[rows] = assigned
+        assigned, found.way[q], left = _assign_one(s, b, a, c)
+        found.order[rows] = assigned
         up, down = c * s[assigned], a * b[assigned]
-        value[q] = (up - down).sum()
-        bound[q] = value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
+        rounding = EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum())
+        found.value[q] = (up - down).sum()
+        found.bound[q] = found.value[q] + rounding + left
 
 
 def _assign_one(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import numba as nb
 import numpy as np
 
 from formulations.argmax.assignment import assign_queries
 from formulations.argmax.layout import (
     ANY,
-    BATCH,
     CUT,
     IDEALS,
     LOCAL,
@@ -26,19 +24,21 @@ from formulations.argmax.layout import (
     ONE_SORT,
     OPEN,
     TWO_SORTS,
+    Answers,
+    Layout,
     fill_order,
     fill_up,
     prefix_length,
+    query_rows,
     settle,
     states_of,
 )
 from formulations.argmax.order_ideals import CHAINS, best_labels, sort_chains
-from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.arrays import Floats, Shorts, frozen
 from formulations.compiled import Deferral, compiled, inlined, is_small
 from formulations.parallel import share_ranges
 
 if TYPE_CHECKING:
-    from formulations.argmax.layout import Layout
     from formulations.problems.ranking import RankTwoBatch
 
 RANGE_ROWS = 1 << 13  # rows of the queries that a thread takes at a time
@@ -55,9 +55,7 @@ EASILY, NEARLY = 3, 128  # gains and documents up to which a merge costs no more
 SHORT, DEEP = 40, 15  # documents up to which an assignment costs less than a search of so many positions
 
 
-def argmax_of(
-    batch: RankTwoBatch, layout: Layout, max_states: int, deferral: Deferral | None = None
-) -> tuple[Ints, Floats, Floats, Bytes]:
+def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int, deferral: Deferral | None = None) -> Answers:
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
     max_states: limit on the states of a query; queries that need more are solved by shortest paths (see `assignment`).
@@ -65,17 +63,11 @@ def argmax_of(
     methods depend on which code lies on disk.
     """
     is_deferred = deferral is not None and is_small(batch.offsets)
-    order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
-    value, bound = np.empty(len(batch)), np.empty(len(batch))
-    inputs = (
-        batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets, layout.by_gain,
-        layout.chain_start,
-        layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
-    )  # fmt: skip
+    scores, found = frozen(batch.scores), Answers.empty(batch.offsets, NEW)
+    ways = found.way
 
     def run(way: Callable[..., None]) -> None:
-        found = (max_states, order, value, bound, ways)
-        share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*inputs, begin, end, *found))
+        share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(scores, layout, begin, end, max_states, found))
 
     run(merge_range)
     if (ways == CUT).any():
@@ -87,7 +79,7 @@ def argmax_of(
             run(merge_range)
     left = ways == OPEN
     if not left.any():
-        return order, value, bound, ways
+        return found
     chains, lengths = np.diff(layout.first_chain), np.diff(batch.offsets)
     if max_states == 0:
         from formulations.argmax.local_search import SEVERAL, SHORTEST, search_range
@@ -98,22 +90,22 @@ def argmax_of(
             run(search_range)
             left = ways == OPEN
     if not left.any():
-        return order, value, bound, ways
+        return found
     from formulations.argmax.remaining_queries import assign_range, split_range
 
     many = left & (chains > CHAINS)
     needed = (split_range, assign_range) if many.any() else (assign_range,)
     few = is_deferred or (left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY)
     if few and (deferral is None or not deferral.ends(*needed)):
-        weights = (batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)
+        weights = (scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)
         with deferral.counted() if deferral else nullcontext():
-            assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
-        return order, value, bound, ways
+            assign_queries(*weights, np.flatnonzero(left), found)
+        return found
     if many.any():
         run(split_range)
     if (ways == OPEN).any():
         run(assign_range)
-    return order, value, bound, ways
+    return found
 
 
 @inlined
@@ -129,30 +121,11 @@ def _is_cut(low: Shorts, high: Shorts, stop: int) -> bool:
     return turn > 0 and (low.size > SHORT or turn <= DEEP)
 
 
-@compiled(nb.void(*BATCH))
-def merge_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
+@compiled()
+def merge_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
     """Fill order, value, bound and method of the queries begin <= q < end that sorting and merging solve. Only queries
     marked NEW, or CUT after a failed search, take part; the unsolved ones become CUT or OPEN."""
+    offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
     n, rows = 0, 1
     for q in range(begin, end):
         n = max(n, offsets[q + 1] - offsets[q])
@@ -171,10 +144,11 @@ def merge_range(
     for q in range(begin, end):
         if way[q] != NEW and way[q] != CUT:
             continue
-        top, bottom = offsets[q], offsets[q + 1]
-        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
-        members, result = by_gain[top:bottom], order[top:bottom]
+        top, bottom, last = offsets[q], offsets[q + 1], layout.stop[q]
+        n, first, chains = bottom - top, first_chain[q], first_chain[q + 1] - first_chain[q]
+        s, b, a, c = query_rows(scores, layout, q)
+        members, result = layout.by_gain[top:bottom], found.order[top:bottom]
+        low, high = layout.low[top:bottom], layout.high[top:bottom]
         level = True
         for x in range(1, n):
             if s[x] != s[0]:
@@ -188,16 +162,16 @@ def merge_range(
             way[q] = OPEN
             continue
         else:
-            first, two = first_chain[q], chains == 2
-            may_be_cut = way[q] == NEW and _is_cut(low[top:bottom], high[top:bottom], last)
+            two = chains == 2
+            may_be_cut = way[q] == NEW and _is_cut(low, high, last)
             if may_be_cut and (chains > EASILY or n > NEARLY):
                 way[q] = CUT
                 continue
-            begins = chain_start[first : first + chains + 1]
+            begins = layout.chain_start[first : first + chains + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
             limit = _states_of_merge(max_states, n, last, chains <= EASILY)
             widest = best_labels(
-                height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+                height, layout.worth[first : first + chains], start, size, a, c, low, high, last,
                 next_key, next_value, next_from,
                 key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
             )  # fmt: skip
@@ -209,5 +183,5 @@ def merge_range(
             if widest > 1:
                 way[q] = MERGE if two else IDEALS
             else:
-                way[q] = ONE_SORT if low[top] == high[top] else TWO_SORTS
-        settle(s, b, a, c, result, 0.0, q, value, bound)
+                way[q] = ONE_SORT if low[0] == high[0] else TWO_SORTS
+        settle(s, b, a, c, result, 0.0, q, found)

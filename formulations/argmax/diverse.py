@@ -4,14 +4,12 @@ Only the best document per position and block matters [ORM, Corollary 7]. The re
 row by row [Jonker and Volgenant 1987]. The bound is recomputed from its duals.
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
-
-MATRIX = nb.types.Array(nb.float64, 2, "C")
-TABLE = nb.types.Array(nb.int64, 2, "C")
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined
 
 
 @inlined
@@ -73,9 +71,7 @@ def _assign(best: Floats, chosen: Ints, price: Floats) -> None:
                 break
 
 
-@compiled(
-    nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, INTS, FLOATS, FLOATS)
-)
+@compiled()
 def diverse_argmax(
     scores: Floats,
     gain: Floats,
@@ -84,9 +80,9 @@ def diverse_argmax(
     discount: Floats,
     position_weights: Floats,
     position_offsets: Ints,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
+    order: Out[Ints],
+    value: Out[Floats],
+    bound: Out[Floats],
 ) -> None:
     """For every query q: the best ranking of at most one document a block, its value and dual bound.
 

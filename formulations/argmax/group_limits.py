@@ -25,17 +25,12 @@ optimal.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Bools, Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
+from formulations.arrays import Bools, Floats, Ints, Out, Table
+from formulations.compiled import compiled, inlined
 from formulations.errors import InfeasibleError
 from formulations.problems.group_sequence import NOISE, WORK, GroupSequence
-
-MASK = nb.types.Array(nb.bool_, 2, "C", readonly=True)
-MATRIX = nb.types.Array(nb.float64, 2, "C")
-READ_MATRIX = nb.types.Array(nb.float64, 2, "C", readonly=True)
 
 FOUND, NONE, LOST = 1, 0, -1
 
@@ -43,20 +38,13 @@ FROM_ABOVE, FROM_OUTSIDE = -1, -2
 """How a path came to a group or a document (else from a group below, a document, a position), and to a position."""
 
 
-@compiled(
-    nb.int64(
-        MATRIX, READ_INTS, READ_INTS, READ_INTS, READ_INTS, nb.float64, nb.float64, INTS, INTS, INTS, FLOATS, FLOATS,
-        FLOATS, INTS, INTS, INTS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def _settle(
-    profit: Floats, leaf: Ints, parent: Ints, low: Ints, high: Ints, reward: float, noise: float, order: Ints,
-    index: Ints, flow: Ints, at_position: Floats, at_document: Floats, at_group: Floats, to_position: Ints,
-    to_document: Ints, to_group: Ints,
+    profit: Table[Floats], leaf: Ints, parent: Ints, low: Ints, high: Ints, reward: float, noise: float, index: Ints,
+    flow: Ints, at_position: Out[Floats], at_document: Out[Floats], at_group: Out[Floats], to_position: Out[Ints],
+    to_document: Out[Ints], to_group: Out[Ints],
 ) -> int:  # fmt: skip
-    """Relax the path lengths at_... along residual arcs until none gains more than `noise`; LOST if they do not
-    settle."""
+    """Relax the lengths at_... along residual arcs until none gains more than `noise`; LOST if that does not end."""
     k, n = profit.shape
     groups = parent.size
     fresh = np.ones(k, np.bool_)
@@ -95,15 +83,11 @@ def _settle(
     return LOST
 
 
-@compiled(
-    nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_MATRIX, MASK, READ_INTS, READ_INTS, READ_INTS,
-        READ_INTS, nb.float64, INTS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def assign_nested(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, toll: Floats, allowed: Bools, leaf: Ints,
-    parent: Ints, low: Ints, high: Ints, near: float, order: Ints, report: Floats,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, toll: Table[Floats],
+    allowed: Table[Bools], leaf: Ints, parent: Ints, low: Ints, high: Ints, near: float, order: Out[Ints],
+    report: Out[Floats],
 ) -> int:  # fmt: skip
     """order[i] = the document at position i of the ranking of most Σ_i c[i] scores[π_i] - discount[i] gain[π_i] -
     toll[i, π_i]; report: its value and dual bound, both up to rounding. FOUND; NONE if no ranking meets the limits;
@@ -135,7 +119,7 @@ def assign_nested(
         at_position[:], at_document[:], at_group[:] = -np.inf, -np.inf, -np.inf
         at_position[entering], to_position[entering] = 0.0, FROM_OUTSIDE
         ended = _settle(
-            profit, leaf, parent, low, high, reward, noise, order, index, flow, at_position, at_document, at_group,
+            profit, leaf, parent, low, high, reward, noise, index, flow, at_position, at_document, at_group,
             to_position, to_document, to_group,
         )  # fmt: skip
         if ended != FOUND:
@@ -173,7 +157,7 @@ def assign_nested(
             return NONE
     at_position[:], at_document[:], at_group[:] = 0.0, 0.0, 0.0
     ended = _settle(
-        profit, leaf, parent, low, high, reward, noise, order, index, flow, at_position, at_document, at_group,
+        profit, leaf, parent, low, high, reward, noise, index, flow, at_position, at_document, at_group,
         to_position, to_document, to_group,
     )  # fmt: skip
     if ended != FOUND:
@@ -195,18 +179,20 @@ def assign_nested(
     return FOUND
 
 
-WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
-LIMITS = nb.types.Array(nb.int64, 2, "C", readonly=True)
-COUNTS = nb.types.Array(nb.int64, 2, "C")
-
-
 STARTS, PASSES, GOES_BACK = -2, -3, -4
 """How a path came to a node: from outside, over the position before, over its own position; else from a group."""
 
 
-@compiled(nb.int64(WORTH, READ_INTS, LIMITS, LIMITS, MASK, nb.float64, INTS, COUNTS))
+@compiled()
 def assign_groups(
-    worth: Floats, start: Ints, lower: Ints, upper: Ints, banned: Bools, noise: float, group: Ints, held: Ints
+    worth: Table[Floats],
+    start: Ints,
+    lower: Table[Ints],
+    upper: Table[Ints],
+    banned: Table[Bools],
+    noise: float,
+    group: Out[Ints],
+    held: Out[Table[Ints]],
 ) -> int:
     """group[p] of the best sequence, held[g, p] the count of g at positions 0 .. p. FOUND; NONE
     if infeasible; LOST if rounding hides which path is longer: then retry with more noise.
@@ -328,8 +314,6 @@ def prefix_argmax(problem: GroupSequence) -> tuple[Ints, Floats]:
 NOISES = (NOISE, 2.0**-40, 2.0**-30)  # differences that count as none, to the largest worths
 
 
-TABLE = nb.types.Array(nb.int64, 2, "C")
-
 CLOSED, SETTLED, GIVEN_UP, FULL = 1, 0, -1, -2
 
 PIVOTS = 40  # pivots a side after which the vertex search stops
@@ -351,10 +335,10 @@ def _corner(over: Floats, plane: int, active: Ints, inverse: Floats) -> None:
     active[sides], inverse[sides, sides] = 2 * sides + plane, 1.0
 
 
-@compiled(nb.boolean(FLOATS, MATRIX, FLOATS, nb.int64, nb.float64, INTS, MATRIX, FLOATS, FLOATS), internal=True)
+@compiled(internal=True)
 def _pivot(
-    value: Floats, over: Floats, cap: Floats, planes: int, slack: float, active: Ints, inverse: Floats, at: Floats,
-    change: Floats,
+    value: Floats, over: Table[Floats], cap: Floats, planes: int, slack: float, active: Out[Ints],
+    inverse: Out[Table[Floats]], at: Out[Floats], change: Out[Floats],
 ) -> bool:  # fmt: skip
     """Exchange active rows (y[s] >= 0 is s, its cap sides + s, plane t 2 sides + t), with an updated inverse, until
     their vertex `at` (y, then φ) violates no row by more than `slack`; False if that does not end."""
@@ -409,18 +393,13 @@ def _pivot(
     return False
 
 
-@compiled(
-    nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_MATRIX, MASK, READ_INTS, READ_INTS, READ_INTS,
-        READ_INTS, READ_INTS, nb.float64, READ_MATRIX, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS,
-        READ_FLOATS, FLOATS, TABLE, FLOATS, MATRIX, FLOATS, INTS, FLOATS, INTS, FLOATS, nb.float64,
-    )
-)  # fmt: skip
+@compiled()
 def ascend(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, base: Floats, allowed: Bools, leaf: Ints,
-    parent: Ints, low: Ints, high: Ints, assigned: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
-    rounding: Floats, price: Floats, side: Ints, sign: Floats, cap: Floats, orders: Ints, value: Floats,
-    reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, report: Floats, near: float,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, base: Table[Floats],
+    allowed: Table[Bools], leaf: Ints, parent: Ints, low: Ints, high: Ints, assigned: Ints, reward: float,
+    weight: Table[Floats], lower: Floats, upper: Floats, rounding: Floats, price: Floats, side: Ints, sign: Floats,
+    cap: Out[Floats], orders: Out[Table[Ints]], value: Out[Floats], reached: Out[Table[Floats]], part: Out[Floats],
+    counted: Out[Ints], at: Out[Floats], best: Out[Ints], report: Out[Floats], near: float,
 ) -> int:  # fmt: skip
     """Improve the Lagrangian bound from `at` (or from the known planes): CLOSED if a feasible ranking attains the bound
     up to `near`; SETTLED if the multipliers are optimal; FULL if the memory for rankings is exhausted; else GIVEN_UP.

@@ -10,28 +10,18 @@ Later positions see fewer steps, hence a cone that is no wider.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
+from formulations.arrays import Bools, Bytes, Floats, Ints, Out, Shorts, frozen
+from formulations.compiled import compiled, inlined
+from formulations.problems.problem import EPSILON
 from formulations.sorting import falling_rows
 
 WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "local search", "few candidates", "assignment")
 ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, LOCAL, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
 """The last three mark unsolved queries: open, first positions to be searched, new."""
-
-EPSILON = 2.0**-52
-
-BATCH = (
-    READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, READ_INTS, READ_FLOATS, READ_INTS,
-    READ_SHORTS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, nb.int64, INTS, FLOATS, FLOATS, BYTES,
-)  # fmt: skip
-"""Scores, gain, discount, position weights, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low,
-high, stop; the first query, one after the last, maximum number of states; order, value, bound and method, which are
-filled."""
 
 
 @inlined
@@ -49,8 +39,8 @@ def fill_order(label: Bytes, document: Shorts, start: Ints, last: int, order: In
         start[g] += 1
 
 
-@compiled(nb.void(READ_SHORTS, nb.int64, nb.boolean[::1], INTS), internal=True)
-def fill_up(members: Shorts, last: int, done: np.ndarray, order: Ints) -> None:
+@compiled(internal=True)
+def fill_up(members: Shorts, last: int, done: Out[Bools], order: Out[Ints]) -> None:
     """Append the unplaced members in order after positions p < last. done: a buffer, all False."""
     for p in range(last):
         done[order[p]] = True
@@ -63,37 +53,11 @@ def fill_up(members: Shorts, last: int, done: np.ndarray, order: Ints) -> None:
             p += 1
 
 
-@compiled(
-    nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.float64, nb.int64, FLOATS, FLOATS),
-    internal=True,
-)
-def settle(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    order: Ints,
-    left: float,
-    query: int,
-    value: Floats,
-    bound: Floats,
-) -> None:
-    """Value of the order of a query, and its bound: the value plus rounding plus the error that the search `left`."""
-    earned, magnitude = 0.0, 0.0
-    for i in range(order.size):
-        x = order[i]
-        up, down = position_weights[i] * scores[x], discount[i] * gain[x]
-        earned += up - down
-        magnitude += abs(up) + abs(down)
-    value[query] = earned
-    bound[query] = earned + EPSILON * (8.0 + 2.0 * order.size) * magnitude + left
-
-
 MOST_POSITIONS = 32
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS), internal=True)
-def find_cones(discount: Floats, position_weights: Floats, low: Shorts, high: Shorts) -> int:
+@compiled(internal=True)
+def find_cones(discount: Floats, position_weights: Floats, low: Out[Shorts], high: Out[Shorts]) -> int:
     """low[p], high[p]: the i >= p whose steps are extreme, most in score and most in gain; equal if all are parallel.
 
     Returns the first position after which no weight changes; positions from there on are equivalent, and low and
@@ -143,9 +107,9 @@ def significant(weights: Floats, offsets: Ints) -> tuple[Floats, Floats]:
     return np.where(small, 0.0, weights) if lost.any() else weights, lost
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, SHORTS, SHORTS, INTS))
+@compiled()
 def fill_cones(
-    discount: Floats, position_weights: Floats, offsets: Ints, low: Shorts, high: Shorts, stop: Ints
+    discount: Floats, position_weights: Floats, offsets: Ints, low: Out[Shorts], high: Out[Shorts], stop: Out[Ints]
 ) -> None:
     """`find_cones` of every query."""
     for q in range(offsets.size - 1):
@@ -153,15 +117,19 @@ def fill_cones(
         stop[q] = find_cones(discount[rows], position_weights[rows], low[rows], high[rows])
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
+class Layout(NamedTuple):
+    """What of a batch does not depend on the scores: read-only arrays, for kernels.
 
-    chain_start: indices in by_gain where a chain of one gain begins, worth its gain, those of query q at entries
-    first_chain[q] : first_chain[q + 1]. low, high, stop: see `find_cones`. discount,
-    position_weights: the weights of the search, and for each query the removed sum (see `significant`).
+    by_gain: the documents of each query, counted within it, by rising gain and then as they come. chain_start: indices
+    in by_gain where a chain of one gain begins, worth its gain, those of query q at entries first_chain[q] :
+    first_chain[q + 1]. low, high, stop: see `find_cones`. discount, position_weights: the weights of the search, and
+    for each query the removed sum (see `significant`).
     """
 
+    gain: Floats
+    discount: Floats
+    position_weights: Floats
+    offsets: Ints
     by_gain: Shorts
     chain_start: Ints
     worth: Floats
@@ -169,8 +137,6 @@ class Layout:
     low: Shorts
     high: Shorts
     stop: Ints
-    discount: Floats
-    position_weights: Floats
     lost_discount: Floats
     lost_position_weights: Floats
 
@@ -188,8 +154,45 @@ class Layout:
         position_weights, lost_position_weights = significant(position_weights, offsets)
         fill_cones(discount, position_weights, offsets, low, high, stop)
         within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
-        first_chain = np.searchsorted(chain_start, offsets)
-        return cls(
-            within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop,
-            discount, position_weights, lost_discount, lost_position_weights,
+        arrays = (
+            gain, discount, position_weights, offsets, within, chain_start, sorted_gain[chain_start[:-1]],
+            np.searchsorted(chain_start, offsets), low, high, stop, lost_discount, lost_position_weights,
         )  # fmt: skip
+        return cls._make(map(frozen, arrays))
+
+
+class Answers(NamedTuple):
+    """Of a batch: the document, counted within its query, at each position; value, bound and way of each query."""
+
+    order: Out[Ints]
+    value: Out[Floats]
+    bound: Out[Floats]
+    way: Out[Bytes]
+
+    @classmethod
+    def empty(cls, offsets: Ints, way: int) -> Answers:
+        count = offsets.size - 1
+        return cls(np.empty(offsets[-1], np.int64), np.empty(count), np.empty(count), np.full(count, way, np.int8))
+
+
+@inlined
+def query_rows(scores: Floats, layout: Layout, q: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Scores, gain, discount and position weights of a query."""
+    rows = slice(layout.offsets[q], layout.offsets[q + 1])
+    return scores[rows], layout.gain[rows], layout.discount[rows], layout.position_weights[rows]
+
+
+@compiled(internal=True)
+def settle(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints, left: float, q: int,
+    found: Answers,
+) -> None:  # fmt: skip
+    """Value of the order of a query, and its bound: the value plus rounding plus the error that the search `left`."""
+    earned, magnitude = 0.0, 0.0
+    for i in range(order.size):
+        x = order[i]
+        up, down = position_weights[i] * scores[x], discount[i] * gain[x]
+        earned += up - down
+        magnitude += abs(up) + abs(down)
+    found.value[q] = earned
+    found.bound[q] = earned + EPSILON * (8.0 + 2.0 * order.size) * magnitude + left

@@ -11,13 +11,12 @@ chains. The first order is that of every second document of each chain at every 
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from formulations.argmax.layout import BATCH, LOCAL, fill_order, fill_up, settle
+from formulations.argmax.layout import LOCAL, Answers, Layout, fill_order, fill_up, query_rows, settle
 from formulations.argmax.order_ideals import sort_chains
-from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled, inlined
+from formulations.arrays import Bytes, Floats, Ints, Out
+from formulations.compiled import compiled, inlined, longest_query
 
 SHORTEST = np.array([np.inf, np.inf, 60, 210, 760, 2550, 8460, 27510])
 """By number of chains: documents from which this takes less time than an assignment, 10 times states times chains."""
@@ -47,7 +46,7 @@ def _refined(label: Bytes, count: int, size: Ints, step: int, end: int, spare: B
     label[:end] = spare[:end]
 
 
-@compiled(nb.float64(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES), internal=True)
+@compiled(internal=True)
 def search_labels(
     height: Floats,
     worth: Floats,
@@ -56,7 +55,7 @@ def search_labels(
     discount: Floats,
     position_weights: Floats,
     stop: int,
-    label: Bytes,
+    label: Out[Bytes],
 ) -> float:
     """label[p] = the chain whose next document is at position p < stop in an optimal order; the rounding error.
 
@@ -130,44 +129,23 @@ def search_labels(
     return 2.0 * error * stop
 
 
-@compiled(nb.void(*BATCH))
-def search_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
+@compiled()
+def search_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
     """Solve the queries marked LOCAL, which have at most `SEVERAL` gains."""
-    n = 0
-    for q in range(begin, end):
-        n = max(n, offsets[q + 1] - offsets[q])
+    offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
+    n = longest_query(offsets, begin, end)
     height, other, label = np.empty(n), np.empty(n), np.empty(n, np.int8)
     document, spare, done = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.bool_)
     start, size = np.empty(SEVERAL, np.int64), np.empty(SEVERAL, np.int64)
     for q in range(begin, end):
         if way[q] != LOCAL:
             continue
-        top, bottom, last = offsets[q], offsets[q + 1], stop[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
-        members, result = by_gain[top:bottom], order[top:bottom]
-        begins = chain_start[first_chain[q] : first_chain[q + 1] + 1]
+        top, bottom, last = offsets[q], offsets[q + 1], layout.stop[q]
+        s, b, a, c = query_rows(scores, layout, q)
+        members, result = layout.by_gain[top:bottom], found.order[top:bottom]
+        begins = layout.chain_start[first_chain[q] : first_chain[q + 1] + 1]
         sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-        left = search_labels(height, worth[first_chain[q] : first_chain[q + 1]], start, size, a, c, last, label)
+        left = search_labels(height, layout.worth[first_chain[q] : first_chain[q + 1]], start, size, a, c, last, label)
         fill_order(label, document, start, last, result)
         fill_up(members, last, done, result)
-        settle(s, b, a, c, result, left, q, value, bound)
+        settle(s, b, a, c, result, left, q, found)

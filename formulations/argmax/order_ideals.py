@@ -8,29 +8,20 @@ keys. A document of a chain adds a constant to every key, so each chain gives a 
 layer is the merge of these lists with the best path to each state. With two gains this takes O(n₊ n₋).
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
-from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
+from formulations.arrays import Bytes, Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled, inlined
 from formulations.sorting import sort_pairs
 
 CHAINS = 16  # most distinct gains that are merged; with more, states are too many anyway
 
 LAST = (1 << 63) - 1
 
-TABLE = nb.types.Array(nb.int64, 2, "C")
-NUMBERS = nb.types.Array(nb.float64, 2, "C")
-INT_TABLE = nb.types.Array(nb.int32, 2, "C")
 
-
-@compiled(
-    nb.int64(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-        TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def best_labels(
     height: Floats,
     worth: Floats,
@@ -41,14 +32,14 @@ def best_labels(
     low: Shorts,
     high: Shorts,
     stop: int,
-    next_key: Ints,
-    next_value: Floats,
-    next_from: Shorts,
-    key: Ints,
-    value: Floats,
-    origin: Shorts,
-    chain: Bytes,
-    label: Bytes,
+    next_key: Out[Table[Ints]],
+    next_value: Out[Table[Floats]],
+    next_from: Out[Table[Shorts]],
+    key: Out[Ints],
+    value: Out[Floats],
+    origin: Out[Shorts],
+    chain: Out[Bytes],
+    label: Out[Bytes],
 ) -> int:
     """label[p] = the chain whose next document is best at position p < stop; the maximum number of states of a
     position, -1 if they or their keys exceed the buffers.
@@ -200,9 +191,15 @@ def _few(scores: Floats, members: Shorts, reach: int, height: Floats, document: 
         height[i], document[i] = s, x
 
 
-@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS), internal=True)
+@compiled(internal=True)
 def sort_chain(
-    scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts, other: Floats, spare: Shorts
+    scores: Floats,
+    members: Shorts,
+    reach: int,
+    height: Out[Floats],
+    document: Out[Shorts],
+    other: Out[Floats],
+    spare: Out[Shorts],
 ) -> None:
     """Sort the members stably by falling score into document, their scores into height.
 
@@ -217,22 +214,19 @@ def sort_chain(
     sort_pairs(height[:count], document[:count], other[:count], spare[:count])
 
 
-@compiled(
-    nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS, INTS, INTS),
-    internal=True,
-)
+@compiled(internal=True)
 def sort_chains(
     scores: Floats,
     members: Shorts,
     begins: Ints,
     top: int,
     last: int,
-    height: Floats,
-    document: Shorts,
-    other: Floats,
-    spare: Shorts,
-    start: Ints,
-    size: Ints,
+    height: Out[Floats],
+    document: Out[Shorts],
+    other: Out[Floats],
+    spare: Out[Shorts],
+    start: Out[Ints],
+    size: Out[Ints],
 ) -> None:
     """`sort_chain` of every chain of a query whose first row is `top`: chain g begins at row begins[g] and ends where
     the next one begins. start, size: its range among the members, limited to those needed for `last` positions

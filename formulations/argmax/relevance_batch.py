@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from formulations.argmax.relevance_layout import (
     EACH,
     GRID,
+    KINDS,
     LATTICE,
     ONE_PASS,
     TAIL,
@@ -22,50 +22,74 @@ from formulations.argmax.relevance_layout import (
     RelevanceLayout,
     layout_of,
 )
+from formulations.argmax.relevance_many_grades import MOST_COUNTS, counts_range
 from formulations.argmax.relevance_numpy import search_lattices
-from formulations.argmax.relevance_two_grades import merge_range, sort_range
-from formulations.arrays import Bytes, Floats, Ints
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, Kernel, compiled
+from formulations.argmax.relevance_two_grades import (
+    each_range,
+    first_good_range,
+    first_relevant_range,
+    grid_range,
+    merge_range,
+    sort_range,
+    triangle_range,
+)
+from formulations.arrays import Bools, Bytes, Floats, Ints, Out
+from formulations.compiled import Kernel, compiled
 from formulations.errors import UnsupportedProblemError
 from formulations.parallel import share_ranges
 from formulations.problems.lattice_path import MOST_STATES
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
-from formulations.problems.relevance_values import FIRST, PAIRWISE, POSITIONAL, RANK, TABLE, OrderValues
+from formulations.problems.relevance_values import PAIRWISE, RANK, TABLE, OrderValues
 
 RANGE_ROWS = 1 << 13  # rows of the queries that a thread takes at a time
 MOST_CELLS = 1 << 30  # most cells of a grid that is searched, a byte each
 
-KINDS = (PAIRWISE, POSITIONAL, FIRST)
-
 
 def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> tuple[Ints, OrderValues]:
     """(N,) the document, counted within its query, at each position, and the values; each query by its method of
-    `ways` (m,)."""
-    work = _Work(batch, layout, ways)
-    if batch.earnings.kind == TABLE:
-        share_ranges(batch.offsets, RANGE_ROWS, work.sort_and_search)
-        search_lattices(batch, np.flatnonzero(work.open), work.order)
-        return work.order, batch.judged(work.order)
-    work.check()
-    share_ranges(batch.offsets, RANGE_ROWS, work.all)
-    return work.order, OrderValues(work.slope, work.earned, work.value, batch.left)
+    `ways` (m,). Raises `UnsupportedProblemError` for a lattice with too many states."""
+    rows, queries, has_table = batch.scores.size, len(batch), batch.earnings.kind == TABLE
+    height, document, above = np.empty(rows), np.empty(rows, np.int32), np.zeros(rows, np.int64)
+    order, slope, earned, value = np.empty(rows, np.int64), np.empty(rows), np.empty(queries), np.empty(queries)
+    graded = ((ways == LATTICE) | (ways == TAIL)).astype(np.int8)
+    merged, stop = 1 - graded, np.where(ways == TAIL, layout.stop, batch.sizes)
+    known, used = _searches(batch), np.unique(ways).tolist()
+    searches = [(known[way], (ways == way).astype(np.int8)) for way in used if way in known]
+    if GRID in used:
+        cells = (layout.irrelevant + 1.0) * (batch.sizes - layout.irrelevant + 1.0)
+        _affordable(batch, cells, ways == GRID, MOST_CELLS)
+    if graded.any() and not has_table:
+        _affordable(batch, layout.states(stop), graded > 0, MOST_COUNTS)
+
+    def solve(begin: int, end: int) -> None:
+        """All steps for one range of queries, for cache locality."""
+        sort_range(batch.scores, layout, begin, end, height, document)
+        for search, taken in searches:
+            search(height, layout, taken, begin, end, above)
+        merge_range(height, document, layout, merged, above, begin, end, order, slope, earned, value)
+        if graded[begin:end].any() and not has_table:
+            counts_range(height, document, layout, stop, graded, begin, end, order)
+            _judge(batch, graded, order, begin, end, slope, earned, value)
+
+    share_ranges(batch.offsets, RANGE_ROWS, solve)
+    if has_table:
+        search_lattices(batch, np.flatnonzero(graded), order)
+        return order, batch.judged(order)
+    return order, OrderValues(slope, earned, value, batch.left)
+
+
+def _searches(batch: RelevanceBatch) -> dict[int, Kernel[Any, None]]:
+    """The kernel of each method that finds the number of irrelevant documents above each relevant one."""
+    one_pass = first_good_range if batch.map.kind == PAIRWISE else first_relevant_range
+    return {ONE_PASS: one_pass, EACH: each_range, TRIANGLE: triangle_range, GRID: grid_range}
 
 
 def kernels_for(batch: RelevanceBatch, ways: Bytes) -> list[Kernel[Any, None]]:
     """The kernels that solve a batch by these methods (m,)."""
-    from formulations.argmax import relevance_two_grades as two
-
-    one_pass: Any = two.first_good_range if batch.map.kind == PAIRWISE else two.first_relevant_range
-    known: dict[int, Any] = {
-        ONE_PASS: one_pass,
-        EACH: two.each_range,
-        TRIANGLE: two.triangle_range,
-        GRID: two.grid_range,
-    }
-    found: list[Any] = [sort_range, merge_range, *(known[way] for way in np.unique(ways).tolist() if way in known)]
+    searches = _searches(batch)
+    found: list[Kernel[Any, None]] = [sort_range, merge_range]
+    found += [searches[way] for way in np.unique(ways).tolist() if way in searches]
     if batch.earnings.kind != TABLE and ((ways == LATTICE) | (ways == TAIL)).any():
-        from formulations.argmax.relevance_many_grades import counts_range
-
         found += [counts_range, judge_range]
     return found
 
@@ -74,102 +98,25 @@ def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:
     """As `RelevanceBatch.judged`, compiled and in one pass, except for tables."""
     if batch.earnings.kind == TABLE:
         return batch.judged(order)
-
-    slope, earned, value = np.empty(order.size), np.empty(len(batch)), np.empty(len(batch))
-    taken, kind, earnings = np.ones(len(batch), np.int8), KINDS.index(batch.map.kind), batch.earnings
-    inputs = (batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share)
-    rest = (earnings.passing, earnings.constant, earnings.kind == RANK, batch.offsets, taken, order)
-    outputs = (slope, earned, value)
-    share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: judge_range(*inputs, *rest, begin, end, *outputs))
+    taken, slope = np.ones(len(batch), np.int8), np.empty(order.size)
+    earned, value = np.empty(len(batch)), np.empty(len(batch))
+    share_ranges(
+        batch.offsets, RANGE_ROWS, lambda begin, end: _judge(batch, taken, order, begin, end, slope, earned, value)
+    )
     return OrderValues(slope, earned, value, batch.left)
 
 
-class _Work:
-    """Arrays that the methods fill, one range of queries at a time, for cache locality."""
-
-    def __init__(self, batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> None:
-        rows, queries = batch.scores.size, len(batch)
-        self.batch, self.layout, self.kind = batch, layout, KINDS.index(batch.map.kind)
-        self.height, self.document = np.empty(rows), np.empty(rows, np.int32)
-        self.above, self.order, self.slope = np.zeros(rows, np.int64), np.empty(rows, np.int64), np.empty(rows)
-        self.earned, self.value = np.empty(queries), np.empty(queries)
-        self.rising = (layout.chain_grade > 0) & (batch.map.kind == FIRST)
-        self.open = ((ways == LATTICE) | (ways == TAIL)).astype(np.int8)
-        self.merged = 1 - self.open
-        self.taken = {way: (ways == way).astype(np.int8) for way in np.unique(ways).tolist()}
-        self.stop = np.where(ways == TAIL, layout.stop, batch.sizes)
-        if GRID in self.taken:
-            cells = (layout.irrelevant + 1.0) * (batch.sizes - layout.irrelevant + 1.0)
-            _affordable(batch, cells, self.taken[GRID], MOST_CELLS)
-
-    def check(self) -> None:
-        """Raises `UnsupportedProblemError` for a lattice of counts with too many states."""
-        if self.open.any():
-            from formulations.argmax.relevance_many_grades import MOST_COUNTS
-
-            _affordable(self.batch, self.layout.states(self.stop), self.open, MOST_COUNTS)
-
-    def all(self, begin: int, end: int) -> None:
-        self.sort_and_search(begin, end)
-        self.settle(begin, end)
-
-    def sort_and_search(self, begin: int, end: int) -> None:
-        """The chains by score, and the number of irrelevant documents above each relevant one; orders of queries with
-        tables."""
-        batch, layout, offsets = self.batch, self.layout, self.batch.offsets
-        chains = (layout.members, layout.chain_start, layout.first_chain, self.rising)
-        sort_range(batch.scores, offsets, *chains, begin, end, self.height, self.document)
-        inputs, weight = (self.height, layout.share, batch.earnings.discount), batch.map.weight
-        if ONE_PASS in self.taken:
-            from formulations.argmax.relevance_two_grades import first_good_range, first_relevant_range
-
-            one_pass = first_good_range if self.kind == 0 else first_relevant_range
-            one_pass(*inputs, weight, offsets, layout.irrelevant, self.taken[ONE_PASS], begin, end, self.above)
-        if EACH in self.taken:
-            from formulations.argmax.relevance_two_grades import each_range
-
-            each, last = self.taken[EACH], (begin, end, self.above)
-            each_range(*inputs, layout.moment, weight, offsets, layout.irrelevant, each, *last)
-        if TRIANGLE in self.taken:
-            from formulations.argmax.relevance_two_grades import triangle_range
-
-            cut, last = self.taken[TRIANGLE], (begin, end, self.above)
-            triangle_range(*inputs, weight, self.kind == 1, offsets, layout.irrelevant, layout.stop, cut, *last)
-        if GRID in self.taken:
-            from formulations.argmax.relevance_two_grades import grid_range
-
-            grid, last = self.taken[GRID], (begin, end, self.above)
-            table, starts = batch.earnings.table, batch.earnings.starts
-            grid_range(*inputs, table, weight, starts, self.kind, offsets, layout.irrelevant, grid, *last)
-        if batch.earnings.kind == TABLE:
-            self.settle(begin, end)
-
-    def settle(self, begin: int, end: int) -> None:
-        """Orders and their values."""
-        batch, layout, earnings, offsets = self.batch, self.layout, self.batch.earnings, self.batch.offsets
-        outputs = (begin, end, self.order, self.slope, self.earned, self.value)
-        merge_range(
-            self.height, self.document, offsets, layout.irrelevant, self.merged, self.above, batch.map.weight,
-            self.kind, earnings.discount, layout.share, layout.constant, *outputs,
-        )  # fmt: skip
-        if earnings.kind == TABLE or not self.open[begin:end].any():
-            return
-        from formulations.argmax.relevance_many_grades import counts_range
-
-        counts_range(
-            self.height, self.document, earnings.discount, batch.map.weight, self.kind, layout.chain_start,
-            layout.first_chain, layout.chain_grade, layout.chain_share, layout.chain_passing, offsets, self.stop,
-            self.open, begin, end, self.order,
-        )  # fmt: skip
-        judge_range(
-            batch.scores, batch.grade, batch.level, batch.map.weight, self.kind, earnings.discount, earnings.share,
-            earnings.passing, earnings.constant, earnings.kind == RANK, offsets, self.open, *outputs[2:3], begin, end,
-            *outputs[3:],
-        )  # fmt: skip
+def _judge(batch: RelevanceBatch, taken: Bytes, order: Ints, begin: int, end: int, *found: Floats) -> None:
+    """Fill slope, earned and value of the queries that are taken."""
+    kind, earnings = KINDS.index(batch.map.kind), batch.earnings
+    judge_range(
+        batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share,
+        earnings.passing, earnings.constant, earnings.kind == RANK, batch.offsets, taken, order, begin, end, *found,
+    )  # fmt: skip
 
 
-def _affordable(batch: RelevanceBatch, states: Floats, taken: Bytes, most: int) -> None:
-    wrong = np.flatnonzero((taken != 0) & (states > most))
+def _affordable(batch: RelevanceBatch, states: Floats, taken: Bools, most: int) -> None:
+    wrong = np.flatnonzero(taken & (states > most))
     if wrong.size:
         query = int(wrong[0])
         raise UnsupportedProblemError(
@@ -181,12 +128,7 @@ def _affordable(batch: RelevanceBatch, states: Floats, taken: Bytes, most: int) 
 _PAIRWISE, _POSITIONAL = range(2)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, nb.int64, READ_FLOATS, READ_FLOATS, READ_FLOATS,
-        READ_FLOATS, nb.boolean, READ_INTS, BYTES, INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def judge_range(
     scores: Floats,
     grade: Floats,
@@ -203,9 +145,9 @@ def judge_range(
     order: Ints,
     begin: int,
     end: int,
-    slope: Floats,
-    earned: Floats,
-    value: Floats,
+    slope: Out[Floats],
+    earned: Out[Floats],
+    value: Out[Floats],
 ) -> None:
     """slope (N,), earned and value (m,) of the queries that are taken; level: the rank of each document's grade."""
     levels = 1

@@ -14,27 +14,32 @@ share[g] discount[g + b] (or the entry of its table). The method depends on thes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from formulations.arrays import Bools, Bytes, Floats, Ints, Shorts
+from formulations.arrays import Bools, Bytes, Floats, Ints, Shorts, frozen
 from formulations.compiled import STATES, is_small
 from formulations.problems.problem import EPSILON
 from formulations.problems.relevance_ranking import RelevanceBatch
-from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, RANK, TABLE
+from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, TABLE
 
 PATTERN_WAYS = ("grid", "lattice", "independent choices", "triangle and tail", "one pass", "lattice and tail", "sort")
 GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL, SORT = range(7)
 
+KINDS = (PAIRWISE, POSITIONAL, FIRST)
 
-@dataclass(frozen=True, eq=False)
-class RelevanceLayout:
-    """members (N,): the documents of each query, counted within it, chain by chain. chain_start: rows where chains
+
+class RelevanceLayout(NamedTuple):
+    """Read-only arrays, for kernels.
+
+    members (N,): the documents of each query, counted within it, chain by chain. chain_start: rows where chains
     begin, those of query q being entries first_chain[q] : first_chain[q + 1], and the end. chain_grade, chain_share,
-    chain_passing: the values of a chain. way (m,): the method. irrelevant (m,): the size of the lower of two chains.
-    stop (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,):
-    Σ_{p < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): subtracted from gains."""
+    chain_passing: the values of a chain. algorithm (m,): the method of each query. irrelevant (m,): the size of the
+    lower of two chains. stop (m,): the position from which on discount is 0. share (N,): of the relevant document of
+    each rank. moment (N,): Σ_{p < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,):
+    subtracted from gains. The rest is that of the batch; kind: the index of its feature map in `KINDS`.
+    """
 
     members: Shorts
     chain_start: Ints
@@ -48,6 +53,12 @@ class RelevanceLayout:
     share: Floats
     moment: Floats
     constant: Floats
+    discount: Floats
+    weight: Floats
+    offsets: Ints
+    table: Floats
+    starts: Ints
+    kind: int
 
     @classmethod
     def from_batch(cls, batch: RelevanceBatch) -> RelevanceLayout:
@@ -96,10 +107,12 @@ class RelevanceLayout:
         drops = earnings.discount - np.append(earnings.discount[1:], 0.0)
         moments = np.cumsum(np.where(position < sizes[query] - 1, position * drops, 0.0))
         moment = np.append(0.0, moments[:-1])
-        return cls(
+        arrays = (
             (rows - offsets[query]).astype(np.int32), ends, first_chain, grade, share, passing,
             way.astype(np.int8), irrelevant, stop, by_rank, moment - moment[offsets[:-1]][query], constant,
+            earnings.discount, batch.map.weight, offsets, earnings.table, earnings.starts,
         )  # fmt: skip
+        return cls._make([*map(frozen, arrays), KINDS.index(batch.map.kind)])
 
     def states(self, stop: Ints) -> Floats:
         """(m,) states of each query's lattice, of the counts up to stop (m,) of every chain."""

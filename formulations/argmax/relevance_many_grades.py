@@ -8,18 +8,25 @@ the remaining documents by score. Under the pairwise map a tail is a sum over pa
 above the first relevant document, if that remains.
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
-from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, INTS, READ_FLOATS, READ_INTS, SHORTS, compiled, inlined
-
-TABLE = nb.types.Array(nb.float64, 2, "C")
-INT_TABLE = nb.types.Array(nb.int64, 2, "C")
+from formulations.argmax.relevance_layout import RelevanceLayout
+from formulations.arrays import Bytes, Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled, inlined
 
 
-@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, INT_TABLE), internal=True)
-def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Floats, free: Floats, until: Ints) -> None:
+@compiled(internal=True)
+def pair_tails(
+    height: Floats,
+    begins: Ints,
+    grade: Floats,
+    k: int,
+    total: Out[Table[Floats]],
+    free: Out[Table[Floats]],
+    until: Out[Table[Ints]],
+) -> None:
     """total[h, i]: the sum of the first i of chain h. For chains l of lower grade than h, at row l · G + h: free[i],
     the loss of chain h from i on against chain l in order of score; until[a]: how many of h are above fewer than a of
     l."""
@@ -65,10 +72,9 @@ def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until
     return value
 
 
-@compiled(nb.int64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.boolean), internal=True)
+@compiled(internal=True)
 def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bool) -> int:
-    """The chain with the best remaining document, the highest among ties, -1 if none; `others`: only irrelevant
-    ones."""
+    """The chain with the best remaining (for `others`: irrelevant) document, the highest among ties, -1 if none."""
     best, most = -1, -np.inf
     for h in range(grade.size):
         if begins[h] + taken[h] < begins[h + 1] and not (others and grade[h] > 0.0):
@@ -78,9 +84,9 @@ def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bo
     return best
 
 
-@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS), internal=True)
+@compiled(internal=True)
 def positional_tail(
-    height: Floats, begins: Ints, taken: Ints, grade: Floats, position_weights: Floats, k: int, cursor: Ints
+    height: Floats, begins: Ints, taken: Ints, grade: Floats, position_weights: Floats, k: int, cursor: Out[Ints]
 ) -> float:
     """The contribution of positions from k on, where the rest is sorted by score."""
     for h in range(grade.size):
@@ -93,9 +99,9 @@ def positional_tail(
     return value
 
 
-@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.float64, INTS, INTS), internal=True)
+@compiled(internal=True)
 def first_tail(
-    height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, cursor: Ints, more: Ints
+    height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, cursor: Out[Ints], more: Out[Ints]
 ) -> float:
     """The contribution of others above the first relevant document if it is unplaced; more[0]: their number, -1 if it
     is used."""
@@ -131,34 +137,17 @@ MOST_COUNTS = 1 << 25  # maximum number of states of a searched lattice
 _PAIRWISE, _POSITIONAL, _FIRST = range(3)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, SHORTS, READ_FLOATS, READ_FLOATS, nb.int64, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS,
-        READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def counts_range(
-    height: Floats,
-    document: Shorts,
-    discount: Floats,
-    weight: Floats,
-    kind: int,
-    chain_start: Ints,
-    first_chain: Ints,
-    chain_grade: Floats,
-    chain_share: Floats,
-    chain_passing: Floats,
-    offsets: Ints,
-    stop: Ints,
-    taken_queries: Bytes,
-    begin: int,
-    end: int,
-    order: Ints,
-) -> None:
+    height: Floats, document: Shorts, layout: RelevanceLayout, stop: Ints, taken: Bytes, begin: int, end: int,
+    order: Out[Ints],
+) -> None:  # fmt: skip
     """order of the queries that are taken; stop[q]: the first position without discount, or the number of documents."""
+    discount, weight, kind, offsets = layout.discount, layout.weight, layout.kind, layout.offsets
+    chain_start, first_chain = layout.chain_start, layout.first_chain
     largest, most_chains, longest, deepest = 1, 1, 1, 1
     for q in range(begin, end):
-        if taken_queries[q]:
+        if taken[q]:
             states = 1
             for h in range(first_chain[q], first_chain[q + 1]):
                 states *= min(chain_start[h + 1] - chain_start[h], stop[q]) + 1
@@ -173,12 +162,12 @@ def counts_range(
     total, free = np.empty((most_chains, longest + 1)), np.empty((pairs, longest + 1))
     until, powers = np.empty((pairs, deepest + 1), np.int64), np.ones((most_chains, longest + 1))
     for q in range(begin, end):
-        if not taken_queries[q]:
+        if not taken[q]:
             continue
         low, high, chains, k = offsets[q], offsets[q + 1], first_chain[q + 1] - first_chain[q], stop[q]
         own, c0 = height[low:high], first_chain[q]
-        grade = chain_grade[c0 : c0 + chains]
-        share, passing = chain_share[c0 : c0 + chains], chain_passing[c0 : c0 + chains]
+        grade = layout.chain_grade[c0 : c0 + chains]
+        share, passing = layout.chain_share[c0 : c0 + chains], layout.chain_passing[c0 : c0 + chains]
         begins = chain_start[c0 : c0 + chains + 1] - low
         d, tailed, passes = discount[low:high], k < high - low, False
         position_weights = weight[low:high] if kind == _POSITIONAL else d

@@ -20,12 +20,14 @@ the tail has max(k - g, β_x) irrelevant ones above it, β_x those of higher sco
 after one pass. Under the positional map a tail is merged in O(n).
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
 from formulations.argmax.order_ideals import sort_chain
-from formulations.arrays import Bools, Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
+from formulations.argmax.relevance_layout import RelevanceLayout
+from formulations.arrays import Bytes, Floats, Ints, Out, Shorts
+from formulations.compiled import compiled, inlined, longest_query
 
 
 @inlined
@@ -40,30 +42,13 @@ def _apart(
     return float(scored + earned)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES,
-        nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
-def each_range(
-    height: Floats,
-    share: Floats,
-    discount: Floats,
-    moment: Floats,
-    kappa: Floats,
-    offsets: Ints,
-    irrelevant: Ints,
-    taken: Bytes,
-    begin: int,
-    end: int,
-    above: Ints,
-) -> None:
+@compiled()
+def each_range(height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]) -> None:
     """above: the number of irrelevant documents above each relevant one, for the queries `taken`. Among ties an
     irrelevant document takes the lower position."""
-    longest = 1
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    share, discount, moment, kappa = layout.share, layout.discount, layout.moment, layout.weight
+    offsets, irrelevant = layout.offsets, layout.irrelevant
+    longest = longest_query(offsets, begin, end)
     after = np.empty(longest + 1)
     winner, begins = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
     for q in range(begin, end):
@@ -110,24 +95,13 @@ def each_range(
             there[i] = 0
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def first_good_range(
-    height: Floats,
-    share: Floats,
-    discount: Floats,
-    kappa: Floats,
-    offsets: Ints,
-    irrelevant: Ints,
-    taken: Bytes,
-    begin: int,
-    end: int,
-    above: Ints,
+    height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]
 ) -> None:
     """above: the number of irrelevant documents above each relevant one, for the queries `taken`; pairwise map."""
+    share, discount, kappa = layout.share, layout.discount, layout.weight
+    offsets, irrelevant = layout.offsets, layout.irrelevant
     for q in range(begin, end):
         if not taken[q]:
             continue
@@ -157,27 +131,14 @@ def first_good_range(
             above[good] = at
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def first_relevant_range(
-    height: Floats,
-    share: Floats,
-    discount: Floats,
-    strength: Floats,
-    offsets: Ints,
-    irrelevant: Ints,
-    taken: Bytes,
-    begin: int,
-    end: int,
-    above: Ints,
+    height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]
 ) -> None:
     """The same under the first-relevant map; relevant documents by rising score; ties are ranked higher."""
-    longest = 1
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    share, discount, strength = layout.share, layout.discount, layout.weight
+    offsets, irrelevant = layout.offsets, layout.irrelevant
+    longest = longest_query(offsets, begin, end)
     run = np.empty(longest, np.int64)  # start of the run of equal discounts of each position
     for q in range(begin, end):
         if not taken[q]:
@@ -204,29 +165,12 @@ def first_relevant_range(
 _PAIRWISE, _POSITIONAL, _FIRST = range(3)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, READ_INTS, READ_INTS,
-        BYTES, nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
-def grid_range(
-    height: Floats,
-    share: Floats,
-    discount: Floats,
-    table: Floats,
-    weight: Floats,
-    starts: Ints,
-    kind: int,
-    offsets: Ints,
-    irrelevant: Ints,
-    taken: Bytes,
-    begin: int,
-    end: int,
-    above: Ints,
-) -> None:
+@compiled()
+def grid_range(height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]) -> None:
     """above: the number of irrelevant documents above each relevant one, for the queries `taken`. A table of shape
     (2, n₋ + 1, n₊ + 1) holds the gains of both."""
+    share, discount, table, weight = layout.share, layout.discount, layout.table, layout.weight
+    offsets, irrelevant, starts, kind = layout.offsets, layout.irrelevant, layout.starts, layout.kind
     longest, largest = 1, 1
     for q in range(begin, end):
         if taken[q]:
@@ -336,28 +280,13 @@ def _positional_tails(bad: Floats, good: Floats, position_weights: Floats, k: in
         tail[first] = total
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.boolean, READ_INTS, READ_INTS, READ_INTS, BYTES,
-        nb.int64, nb.int64, INTS,
-    )
-)  # fmt: skip
+@compiled()
 def triangle_range(
-    height: Floats,
-    share: Floats,
-    discount: Floats,
-    weight: Floats,
-    positional: bool,
-    offsets: Ints,
-    irrelevant: Ints,
-    stop: Ints,
-    taken: Bytes,
-    begin: int,
-    end: int,
-    above: Ints,
+    height: Floats, layout: RelevanceLayout, taken: Bytes, begin: int, end: int, above: Out[Ints]
 ) -> None:
-    """above: the number of irrelevant documents above each relevant one, for the queries `taken`; weight: of the
-    map."""
+    """As `grid_range`, for a discount that ends at stop[q]."""
+    share, discount, weight, positional = layout.share, layout.discount, layout.weight, layout.kind == _POSITIONAL
+    offsets, irrelevant, stop = layout.offsets, layout.irrelevant, layout.stop
     longest, deepest = 1, 0
     for q in range(begin, end):
         if taken[q]:
@@ -418,71 +347,37 @@ def triangle_range(
                 j -= 1
 
 
-READ_BOOLS = nb.types.Array(nb.bool_, 1, "C", readonly=True)
-
-
-@compiled(
-    nb.void(READ_FLOATS, READ_INTS, READ_SHORTS, READ_INTS, READ_INTS, READ_BOOLS, nb.int64, nb.int64, FLOATS, SHORTS)
-)
+@compiled()
 def sort_range(
-    scores: Floats,
-    offsets: Ints,
-    members: Shorts,
-    chain_start: Ints,
-    first_chain: Ints,
-    rising: Bools,
-    begin: int,
-    end: int,
-    height: Floats,
-    document: Shorts,
+    scores: Floats, layout: RelevanceLayout, begin: int, end: int, height: Out[Floats], document: Out[Shorts]
 ) -> None:
-    """height, document (N,): scores and documents of the queries begin <= q < end, chain by chain by falling score, or
-    where the chain is `rising` by rising score."""
-    longest = 0
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    """height, document (N,): scores and documents of the queries begin <= q < end, chain by chain by falling score;
+    relevant ones under the first-relevant map by rising score."""
+    offsets, members, chain_start = layout.offsets, layout.members, layout.chain_start
+    longest = longest_query(offsets, begin, end)
     other, spare = np.empty(longest), np.empty(longest, np.int32)
     for q in range(begin, end):
         own = scores[offsets[q] : offsets[q + 1]]
-        for g in range(first_chain[q], first_chain[q + 1]):
+        for g in range(layout.first_chain[q], layout.first_chain[q + 1]):
             low, high = chain_start[g], chain_start[g + 1]
             count = high - low
             sort_chain(own, members[low:high], count, height[low:high], document[low:high], other, spare)
-            if rising[g]:
+            if layout.kind == _FIRST and layout.chain_grade[g] > 0.0:
                 for i in range(count // 2):
                     x, y = low + i, high - 1 - i
                     height[x], height[y] = height[y], height[x]
                     document[x], document[y] = document[y], document[x]
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_SHORTS, READ_INTS, READ_INTS, BYTES, INTS, READ_FLOATS, nb.int64, READ_FLOATS, READ_FLOATS,
-        READ_FLOATS, nb.int64, nb.int64, INTS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def merge_range(
-    height: Floats,
-    document: Shorts,
-    offsets: Ints,
-    irrelevant: Ints,
-    merged: Bytes,
-    above: Ints,
-    weight: Floats,
-    kind: int,
-    discount: Floats,
-    share: Floats,
-    constant: Floats,
-    begin: int,
-    end: int,
-    order: Ints,
-    slope: Floats,
-    earned: Floats,
-    value: Floats,
-) -> None:
+    height: Floats, document: Shorts, layout: RelevanceLayout, merged: Bytes, above: Ints, begin: int, end: int,
+    order: Out[Ints], slope: Out[Floats], earned: Out[Floats], value: Out[Floats],
+) -> None:  # fmt: skip
     """order, slope, earned and value of the queries `merged`, with above[row of relevant document g] irrelevant ones
-    above it; irrelevant documents come first among the rows of a query. kind: index of the feature map. share: of the
-    relevant document of each rank, less the irrelevant gain; constant: subtracted from the gains."""
+    above it; irrelevant documents come first among the rows of a query."""
+    discount, share, weight, kind = layout.discount, layout.share, layout.weight, layout.kind
+    offsets, irrelevant, constant = layout.offsets, layout.irrelevant, layout.constant
     for q in range(begin, end):
         if not merged[q]:
             continue

@@ -8,28 +8,29 @@ the same set, the part splits; smaller parts have narrower cones. A part that do
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from formulations.argmax.assignment import assign
 from formulations.argmax.layout import (
     ANY,
     ASSIGNMENT,
-    BATCH,
     FEW,
     IDEALS,
     MERGE,
     ONE_SORT,
     OPEN,
     TWO_SORTS,
+    Answers,
+    Layout,
     fill_up,
     find_cones,
+    query_rows,
     settle,
     states_of,
 )
 from formulations.argmax.order_ideals import CHAINS, best_labels, sort_chains
-from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import INTS, READ_FLOATS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.sorting import sort_falling
 
 UNSOLVED = OPEN
@@ -37,9 +38,9 @@ UNSOLVED = OPEN
 COLUMNS = 1 << 12  # most states that one position of a part may have times chains
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64), internal=True)
+@compiled(internal=True)
 def _merged(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, documents: Ints, max_states: int
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, documents: Out[Ints], max_states: int
 ) -> int:
     """Put `documents` into their best order for these weights, one per document; returns the method, or UNSOLVED (with
     unchanged documents) for too many gains or more than `max_states` states."""
@@ -87,9 +88,9 @@ def _merged(
     return TWO_SORTS if widest == 1 else MERGE if chains == 2 else IDEALS
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64), internal=True)
+@compiled(internal=True)
 def split(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints, max_states: int
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Out[Ints], max_states: int
 ) -> int:
     """Fill `order` with an optimal order of one query; returns the method, UNSOLVED if a part is unsolved."""
     n = scores.size
@@ -164,64 +165,24 @@ def _tied(position_weights: Floats, stop: int, chains: int) -> bool:
     return steps * chains <= stop // 4
 
 
-@compiled(nb.void(*BATCH))
-def split_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
+@compiled()
+def split_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
     """Solve open queries of many gains by sorting and splitting."""
+    offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
     for q in range(begin, end):
         if way[q] == OPEN and first_chain[q + 1] - first_chain[q] > CHAINS:
-            rows = slice(offsets[q], offsets[q + 1])
-            s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
-            way[q] = split(s, b, a, c, order[rows], states_of(max_states, s.size))
+            s, b, a, c = query_rows(scores, layout, q)
+            result = found.order[offsets[q] : offsets[q + 1]]
+            way[q] = split(s, b, a, c, result, states_of(max_states, s.size))
             if way[q] != OPEN:
-                settle(s, b, a, c, order[rows], 0.0, q, value, bound)
+                settle(s, b, a, c, result, 0.0, q, found)
 
 
-@compiled(nb.void(*BATCH))
-def assign_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
+@compiled()
+def assign_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
     """Solve the remaining queries as assignments; for few gains with `candidates_of` only."""
-    n = 0
-    for q in range(begin, end):
-        n = max(n, offsets[q + 1] - offsets[q])
+    offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
+    n = longest_query(offsets, begin, end)
     height, other, own, worth_of = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     chosen, ranked, done = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)
@@ -229,15 +190,15 @@ def assign_range(
     for q in range(begin, end):
         if way[q] != OPEN:
             continue
-        top, bottom = offsets[q], offsets[q + 1]
-        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
-        members, result = by_gain[top:bottom], order[top:bottom]
+        top, bottom, last = offsets[q], offsets[q + 1], layout.stop[q]
+        n, chains = bottom - top, first_chain[q + 1] - first_chain[q]
+        s, b, a, c = query_rows(scores, layout, q)
+        members, result = layout.by_gain[top:bottom], found.order[top:bottom]
         if chains > CHAINS:
             left = assign(s, b, a, c, last, _tied(c, last, chains), result)
             way[q] = ASSIGNMENT
         else:
-            held, begins = 0, chain_start[first_chain[q] : first_chain[q + 1] + 1]
+            held, begins = 0, layout.chain_start[first_chain[q] : first_chain[q + 1] + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
             for g in range(chains):
                 for i in range(start[g], start[g] + size[g]):
@@ -250,4 +211,4 @@ def assign_range(
                 result[p] = chosen[ranked[p]]
             fill_up(members, last, done, result)
             way[q] = FEW if held < n else ASSIGNMENT
-        settle(s, b, a, c, result, left, q, value, bound)
+        settle(s, b, a, c, result, left, q, found)

@@ -14,40 +14,46 @@ t, sum to the total cost of the removed documents.
 
 from __future__ import annotations
 
-import numba as nb
+from typing import NamedTuple
+
 import numpy as np
 
-from formulations.argmax.layout import BATCH, CUT, IDEALS, MERGE, fill_order, fill_up, prefix_length, settle
-from formulations.argmax.order_ideals import CHAINS, sort_chains
-from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled, inlined
-
-NEEDS = nb.types.Array(nb.int64, 2, "C")
-COSTS = nb.types.Array(nb.float64, 3, "C")
-
-
-@compiled(
-    nb.int64(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, nb.int64, nb.int64, BYTES
-    ),
-    internal=True,
+from formulations.argmax.layout import (
+    CUT,
+    IDEALS,
+    MERGE,
+    Answers,
+    Layout,
+    fill_order,
+    fill_up,
+    prefix_length,
+    query_rows,
+    settle,
 )
+from formulations.argmax.order_ideals import CHAINS, sort_chains
+from formulations.arrays import Bytes, Cube, Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled, inlined
+
+
+class SortedChains(NamedTuple):
+    """Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]];
+    and the weights of the positions."""
+
+    height: Out[Floats]
+    worth: Floats
+    start: Out[Ints]
+    size: Out[Ints]
+    discount: Floats
+    position_weights: Floats
+
+
+@compiled(internal=True)
 def sort_rest(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    step: int,
-    used: Ints,
-    wanted: Ints,
-    first: int,
-    last: int,
-    label: Bytes,
+    query: SortedChains, step: int, used: Out[Ints], wanted: Ints, first: int, last: int, label: Out[Bytes]
 ) -> int:
     """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; updates
     the `used` counts of chains. Returns the position after the last `wanted` document."""
+    height, worth, start, size, discount, position_weights = query
     chains, left = worth.size, 0
     dc, da = position_weights[step] - position_weights[step + 1], discount[step] - discount[step + 1]
     key = np.full(chains, -np.inf)
@@ -71,34 +77,19 @@ def sort_rest(
     return p
 
 
-@compiled(
-    nb.void(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, INTS, NEEDS, COSTS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def tail_costs(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    step: int,
-    turn: int,
-    stop: int,
-    most: Ints,
-    rank: Ints,
-    cost: Floats,
+    query: SortedChains, step: int, turn: int, stop: int, most: Ints, rank: Out[Table[Ints]], cost: Out[Cube[Floats]]
 ) -> None:
     """rank[g, i] in the sort of all by the key of `step`, cost[g, i, turn - 1 - t] of removing that document
     if t before it are removed; up to a constant common to all choices of `turn` documents."""
+    height, worth, start, size, discount, position_weights = query
     chains, total = worth.size, 0
     for g in range(chains):
         total += size[g]
     listed, ranked = np.zeros(chains, np.int64), np.empty(total, np.int8)
     # Documents after the last removable one move up equally for any choice.
-    end = sort_rest(height, worth, start, size, discount, position_weights, step, listed, most, 0, total, ranked)
+    end = sort_rest(query, step, listed, most, 0, total, ranked)
     weight, share, base = discount, 0.0, 1.0
     if position_weights[step] > position_weights[step + 1]:
         weight, share = position_weights, 1.0
@@ -120,28 +111,13 @@ def tail_costs(
             raised[below] += (above[r + below] - above[r + below + 1]) * worthy
 
 
-@compiled(
-    nb.void(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, nb.int64, INTS, NEEDS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def _dominators(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    low: int,
-    high: int,
-    turn: int,
-    field: int,
-    most: Ints,
-    need: Ints,
+    query: SortedChains, low: int, high: int, turn: int, field: int, most: Out[Ints], need: Out[Table[Ints]]
 ) -> None:
     """need[g, i]: how many of each chain dominate document i of chain g, `field` bits a chain; most[g]: how many of
     chain g can be before `turn`; the others have too many dominators."""
+    height, worth, start, size, discount, position_weights = query
     chains = worth.size
     dc, da = position_weights[low] - position_weights[low + 1], discount[low] - discount[low + 1]
     ec, ea = position_weights[high] - position_weights[high + 1], discount[high] - discount[high + 1]
@@ -178,38 +154,17 @@ def _dominators(
             need[g, blocked] = (turn + 1) << (field * g)
 
 
-@compiled(
-    nb.int64(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64, nb.int64,
-        SHORTS, INTS, FLOATS, FLOATS, SHORTS, SHORTS, SHORTS, BYTES, BYTES,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def best_first_prefixes(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    position_weights: Floats,
-    low: Shorts,
-    high: Shorts,
-    stop: int,
-    turn: int,
-    slot: Shorts,
-    key: Ints,
-    value: Floats,
-    tail: Floats,
-    last: Shorts,
-    where: Shorts,
-    origin: Shorts,
-    chain: Bytes,
-    label: Bytes,
-) -> int:
+    query: SortedChains, low: Shorts, high: Shorts, stop: int, turn: int, slot: Out[Shorts], key: Out[Ints],
+    value: Out[Floats], tail: Out[Floats], last: Out[Shorts], where: Out[Shorts], origin: Out[Shorts],
+    chain: Out[Bytes], label: Out[Bytes],
+) -> int:  # fmt: skip
     """As `best_labels` for the `turn` > 0 of `prefix_length`, without pruning.
 
     Buffers: slot, -1 for each vector of counts of all gains but one, reset at the end; the others per state.
     """
+    height, worth, start, size, discount, position_weights = query
     chains, max_states = worth.size, origin.size
     field = 2
     while turn + 1 >= 1 << (field - 1):
@@ -217,9 +172,7 @@ def best_first_prefixes(
     if field * chains > 62:
         return -1
     most, need = np.zeros(chains, np.int64), np.empty((chains, turn + 1), np.int64)
-    _dominators(
-        height, worth, start, size, discount, position_weights, low[0], high[0], turn, field, most, need
-    )  # fmt: skip
+    _dominators(query, low[0], high[0], turn, field, most, need)
     radix, cells, longest, guards = np.zeros(chains, np.int64), 1, 0, 0
     for g in range(chains):
         guards += 1 << (field * g + field - 1)
@@ -234,7 +187,7 @@ def best_first_prefixes(
     rank, cost = np.zeros((chains, turn), np.int64), np.empty((chains, turn, turn))
     tailed = turn < stop
     if tailed:
-        tail_costs(height, worth, start, size, discount, position_weights, low[turn], turn, stop, most, rank, cost)
+        tail_costs(query, low[turn], turn, stop, most, rank, cost)
     floor_c, floor_a = position_weights[stop], discount[stop]
     mask = (1 << (field - 1)) - 1
     key[0], value[0], tail[0], last[0], where[0], origin[0] = 0, 0.0, 0.0, -1, 0, -1
@@ -279,7 +232,7 @@ def best_first_prefixes(
         label[p] = chain[best]
         best = origin[best]
     if tailed:
-        sort_rest(height, worth, start, size, discount, position_weights, low[turn], used, size, turn, stop, label)
+        sort_rest(query, low[turn], used, size, turn, stop, label)
     return widest
 
 
@@ -292,30 +245,10 @@ def _states_of_prefixes(max_states: int, n: int) -> int:
     return min(max_states if max_states > 0 else min(n, 40) * n, MAX_STATES)
 
 
-@compiled(nb.void(*BATCH))
-def prefix_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
-    """Fill order, value, bound and method of the queries begin <= q < end marked CUT; those with too many states stay
-    CUT."""
+@compiled()
+def prefix_range(scores: Floats, layout: Layout, begin: int, end: int, max_states: int, found: Answers) -> None:
+    """Solve the queries begin <= q < end marked CUT; those with too many states stay CUT."""
+    offsets, first_chain, way = layout.offsets, layout.first_chain, found.way
     n = 0
     for q in range(begin, end):
         if way[q] == CUT:
@@ -332,15 +265,16 @@ def prefix_range(
     for q in range(begin, end):
         if way[q] != CUT:
             continue
-        top, bottom = offsets[q], offsets[q + 1]
-        n, last, first, chains = bottom - top, stop[q], first_chain[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
-        members, result = by_gain[top:bottom], order[top:bottom]
-        begins = chain_start[first : first + chains + 1]
+        top, bottom, last = offsets[q], offsets[q + 1], layout.stop[q]
+        n, first, chains = bottom - top, first_chain[q], first_chain[q + 1] - first_chain[q]
+        s, b, a, c = query_rows(scores, layout, q)
+        members, result = layout.by_gain[top:bottom], found.order[top:bottom]
+        low, high = layout.low[top:bottom], layout.high[top:bottom]
+        begins = layout.chain_start[first : first + chains + 1]
         sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
         widest = best_first_prefixes(
-            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-            prefix_length(low[top:bottom], high[top:bottom], last), slot[: 16 * n * n], key, used, tail, lowest, where,
+            SortedChains(height, layout.worth[first : first + chains], start, size, a, c), low, high, last,
+            prefix_length(low, high, last), slot[: 16 * n * n], key, used, tail, lowest, where,
             origin[: _states_of_prefixes(max_states, n)], chain, label,
         )  # fmt: skip
         if widest < 0:
@@ -348,4 +282,4 @@ def prefix_range(
         fill_order(label, document, start, last, result)
         fill_up(members, last, done, result)
         way[q] = MERGE if chains == 2 else IDEALS
-        settle(s, b, a, c, result, 0.0, q, value, bound)
+        settle(s, b, a, c, result, 0.0, q, found)

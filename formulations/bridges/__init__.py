@@ -1,14 +1,5 @@
 """Bridges: restatements of one problem class as another, with the way back, as a table.
 
-    RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
-                        Assignment ---------------→ LinearProgram
-    ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
-                         GroupSequence (limits on prefixes, rank one), LinearProgram (relaxed, then integer)
-    GroupSequence → MinCostFlow
-    PenalizedRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then integer)
-    GroupedSimplexQP → QuadraticProgram
-    RelevanceRanking → LatticePath → MinCostFlow
-
 Each bridge returns the other problem and a function that maps its primal and dual back. Value and bound are recomputed
 in the original problem, so no bridge has to be trusted.
 """
@@ -18,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 from formulations.bridges import narrowing, widening
-from formulations.bridges.crossover import Back, NotApplicable
+from formulations.bridges.widening import Back, NotApplicable
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import UnsupportedProblemError
 from formulations.problems.assignment import Assignment
@@ -71,6 +62,8 @@ WHY_BY_GROUPS = (
 WHY_CELLS = "only bans and pins are soft: the profit of their cells is reduced by the penalty"
 WHY_SEARCH = "soft (penalized) rows: integer search"
 
+INTEGER_PROGRAM = partial(narrowing.to_linear_program, integer=True)
+
 BRIDGES: tuple[Bridge, ...] = (
     Bridge(RankTwoAssignment, Assignment, widening.rank_two_to_assignment),
     Bridge(Assignment, LinearProgram, widening.assignment_to_linear_program),
@@ -87,10 +80,10 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(ConstrainedRanking, GroupSequence, narrowing.to_group_sequence, "prefix groups", WHY_BY_GROUPS),
     Bridge(GroupSequence, MinCostFlow, narrowing.group_sequence_to_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.to_linear_program, "linear program", narrowing.why_relaxed),
-    Bridge(ConstrainedRanking, LinearProgram, narrowing.to_integer_program, "integer program", narrowing.why_integral),
+    Bridge(ConstrainedRanking, LinearProgram, INTEGER_PROGRAM, "integer program", narrowing.why_integral),
     Bridge(PenalizedRanking, ConstrainedRanking, narrowing.to_constrained, "penalized cells", WHY_CELLS),
     Bridge(PenalizedRanking, LinearProgram, narrowing.to_linear_program, "widened program", narrowing.why_widened),
-    Bridge(PenalizedRanking, LinearProgram, narrowing.to_integer_program, "widened integer program", WHY_SEARCH),
+    Bridge(PenalizedRanking, LinearProgram, INTEGER_PROGRAM, "widened integer program", WHY_SEARCH),
 )
 
 

@@ -1,5 +1,7 @@
 """From a constrained ranking to the narrowest problem class that its structure allows, with the way back: a matching, a
-flow, a sequence of groups, a linear or integer program (widened by violation columns for soft rows)."""
+flow, a sequence of groups, a linear or integer program (widened by violation columns for soft rows).
+
+From a point of a program the way back is to a vertex of the face of the cells with positive mass (crossover)."""
 
 from __future__ import annotations
 
@@ -8,18 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, memoized
-from formulations.bridges.crossover import Back, NotApplicable, Point, order_of_widened, order_on_face
+from formulations.arrays import Bools, Floats, Ints, memoized
+from formulations.bridges.widening import INTEGRAL, THRESHOLDS, Back, NotApplicable, Point, check_filled
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
+from formulations.constraints.duals import integral_point
 from formulations.constraints.rows import SetRows, widened
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, candidates, falls_in_groups
 from formulations.errors import FractionalSolutionError, SolverError
 from formulations.integrality.evidence import Proof
 from formulations.integrality.proofs import proof_of
-from formulations.problems.assignment import Assignment
+from formulations.problems.assignment import Assignment, order_of_cells
 from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.program import Program
 from formulations.problems.ranking import RankTwoAssignment
 
 
@@ -28,24 +32,16 @@ def to_group_sequence(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str):
         raise NotApplicable(f"it is not taken as limits on prefixes over disjoint groups: {network}")
-    return sequences_of(problem, network)
-
-
-def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[GroupSequence, Back]:
-    """The group sequence problem of such a set, and the way back."""
-    profit, k, n = problem.profit, problem.positions, problem.documents
-    if not falls_in_groups(profit, network.rows.group):
+    if not falls_in_groups(problem.profit, network.rows.group):
         raise NotApplicable("its rows limit prefixes over disjoint groups, but its profits are not of rank one")
-    chosen = network.chosen(profit[0] - profit[-1] if k == n else profit[0])
-    ranked = profit[:, chosen]
-    sequences = network.ranking(ranked)
+    sequences, ranked, chosen = network.sequences(problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         group = np.asarray(x, dtype=np.int64)
         if y is None:
             y = sequences.recover_dual(group)
         assert y is not None
-        passing = y.reshape(network.rows.groups, k)
+        passing = y.reshape(network.rows.groups, problem.positions)
         return network.order(chosen, group), network.prices(sequences, ranked, chosen, group, passing)
 
     return sequences, back
@@ -140,18 +136,9 @@ def _mass_of_cells(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
     return mass
 
 
-def to_linear_program(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
-    """The linear program. Its vertices are integral if the matrix is totally unimodular; otherwise the solved one may
-    be."""
-    return _program(problem, integer=False)
-
-
-def to_integer_program(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
-    """The integer program; its dual is that of the relaxation."""
-    return _program(problem, integer=True)
-
-
-def _program(problem: ConstrainedRanking, integer: bool) -> tuple[LinearProgram, Back]:
+def to_linear_program(problem: ConstrainedRanking, integer: bool = False) -> tuple[LinearProgram, Back]:
+    """The linear program, with integral vertices if the matrix is totally unimodular; or the integer program, with the
+    dual of the relaxation."""
     stated, soft = problem.compiled, isinstance(problem, PenalizedRanking)
     needed = candidates(stated, problem.worth)
     program = (widened if soft else SetRows.program)(stated, problem.worth, integer, needed)
@@ -207,3 +194,110 @@ def why_widened(problem: PenalizedRanking) -> str:
     if proof is None:
         return "this vertex of the widened program is integral (verify_integrality tests all vertices)"
     return f"the rows, widened by what they may be broken by, are totally unimodular ({proof.kind})"
+
+
+LOST = 1e-7  # tolerated loss of value against the point, per position and relative to the largest profit
+
+
+def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
+    """The best ranking among the cells of positive mass of a point of the linear program (one entry per allowed cell):
+    an assignment if the set collapses, else a vertex of the face. The threshold for zero mass falls until the face
+    contains a ranking as good as the point. Raises `FractionalSolutionError` if the best vertex is fractional, and
+    `SolverError` for a point farther from the polytope than rounding errors."""
+    stated = problem.admissible.compiled
+    k, n = stated.shape
+    row = stated.cell // n
+    heavy = mass > 0.5
+    if np.abs(mass - heavy).max(initial=0.0) < INTEGRAL and np.array_equal(np.sort(row[heavy]), np.arange(k)):
+        return order_of_cells(stated.cell[heavy], k, n)
+    check_filled(row, mass, k)
+    aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
+    found: list[Ints] = []
+    fractional: FractionalSolutionError | None = None
+    for threshold in THRESHOLDS:
+        support = mass > threshold
+        try:
+            vertex = (
+                _best_assignment(problem, support) if stated.group is not None else _vertex_of_face(problem, support)
+            )
+        except FractionalSolutionError as error:
+            fractional = error
+            continue
+        found += [] if vertex is None else [vertex]
+        if found and problem.value(found[-1]) >= aim:
+            return found[-1]
+    if fractional is not None:
+        raise fractional
+    if not found:
+        raise SolverError("the cells that hold a share of a document contain no point of the set")
+    return max(found, key=problem.value)
+
+
+def _best_assignment(problem: ConstrainedRanking, support: Bools) -> Ints | None:
+    """The best assignment of positions to rows by cells of the support; None where there is none."""
+    from scipy.optimize import linear_sum_assignment
+
+    collapse = BlockCollapse.from_rows(problem.admissible.compiled)
+    assert collapse is not None
+    lost = 4.0 * (problem.positions + 1) * max(problem.scale, 1.0)
+    masked = np.full(problem.profit.size, -lost)
+    cell = problem.cells[support]
+    masked[cell] = problem.profit.ravel()[cell]
+    narrow, best = collapse.assignment(masked.reshape(problem.profit.shape))
+    profit = np.where(narrow.masked_profit() > -lost, narrow.profit, -np.inf)
+    try:
+        _, rows = linear_sum_assignment(profit, maximize=True)
+    except ValueError:  # no assignment on this support
+        return None
+    return collapse.order(best, rows)
+
+
+def _vertex_of_face(problem: ConstrainedRanking, support: Bools) -> Ints | None:
+    """The vertex where the simplex method ends on the face of the cells with mass, or an integral one of equal value if
+    it is fractional; None for an empty face."""
+    stated = problem.admissible.compiled
+    cell = stated.cell[support]
+    profit = problem.profit.ravel()[cell]
+    rows = stated.matrix[:, np.flatnonzero(support)], stated.lower, stated.upper
+    cost, limits = -profit / max(problem.scale, 1e-300), (0.0, 1.0)
+    found = integral_point(cost, rows, limits, np.zeros(cell.size))
+    if found.x is None:
+        return None
+    worth = float(profit @ found.x)
+    if np.abs(found.x - np.round(found.x)).max() > INTEGRAL:  # a face may have integral and fractional vertices
+        found = integral_point(cost, rows, limits, np.ones(cell.size))
+    if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
+        raise FractionalSolutionError(
+            f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
+            "totally unimodular; use an integer solver, 'highs' or 'cp_sat'"
+        )
+    return order_of_cells(cell[np.round(found.x) == 1.0], *problem.profit.shape)
+
+
+def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, x: Floats) -> Ints:
+    """The ranking at a point of a widened program over these cells. For a fractional point, the best ranking of its
+    cells if it has the same value (a face may have integral and fractional vertices), else `FractionalSolutionError`.
+    """
+    k, n = problem.positions, problem.documents
+    mass = x[: cell.size]
+    check_filled(cell // n, mass, k)
+    worth = float(program.objective @ x)
+    if np.abs(mass - np.round(mass)).max() < INTEGRAL:
+        order = order_of_cells(cell[mass > 0.5], k, n)
+        # Fractions of 1e-9 may avoid a penalty of 1e9.
+        if program.integer is not None or problem.value(order) >= worth - 1e5 * problem.rounding_at(order):
+            return order
+    used = np.concatenate([mass > INTEGRAL, np.ones(x.size - cell.size, dtype=bool)])
+    integral = np.arange(x.size) < cell.size
+    rows = program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper
+    limits = program.lower[used], program.upper[used]
+    found = integral_point(-program.objective[used] / max(problem.scale, 1e-300), rows, limits, integral[used])
+    chosen = cell[used[: cell.size]]
+    if found.x is not None:
+        order = order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)
+        if problem.value(order) >= worth - 1e5 * problem.rounding_at(order):
+            return order
+    raise FractionalSolutionError(
+        f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
+        "unimodular; use an integer solver, 'highs' or 'cp_sat'"
+    )

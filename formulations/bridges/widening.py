@@ -4,10 +4,16 @@ Rounding of float costs to integers, for solvers that accept only these, is done
 at zero if every solution uses the same number of them, multiplied by a power of two and rounded. Each is off by at most
 half a unit, so the solution found is optimal to `left` = n / 2^b in the original costs, with n costs per solution.
 Doubles are integral multiples of a power of two, so integers of any length need no rounding.
+
+Interior-point and first-order solvers return points inside the optimal face if there are ties; the way back is from
+such a point of an integral polytope to a vertex (crossover). By Birkhoff and von Neumann the support of a (nearly)
+doubly stochastic point contains an assignment; the best one on it is a vertex of the face, and optimal if the point
+was. For flows the face is defined by the arcs at a limit: the simplex method ends at one of its vertices.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import floor, log2
 from typing import Any
@@ -16,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.bridges.crossover import Back, NotApplicable, Point, flow_on_support, order_on_support
 from formulations.errors import SolverError
-from formulations.problems.assignment import Assignment
+from formulations.problems.assignment import Assignment, order_of_cells
 from formulations.problems.lattice_path import MOST_STATES, LatticePath
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
@@ -27,6 +32,69 @@ from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
+
+Point = tuple[NDArray[Any], Floats | None]  # A primal and a dual
+
+Back = Callable[[NDArray[Any], Floats | None], Point]
+"""The way back of a bridge: from a primal and a dual of the restated problem to those of the original one."""
+
+
+class NotApplicable(Exception):
+    """The problem lacks the structure that a narrowing bridge needs."""
+
+
+THRESHOLDS = (1e-3, 1e-6, 0.0)  # thresholds below which mass counts as zero, in order
+INTEGRAL = 1e-6  # tolerance of integrality within which entries are rounded
+
+
+def check_filled(positions: Ints, mass: Floats, k: int) -> None:
+    """Raise `SolverError` if a position does not hold about one document."""
+    held = np.bincount(positions, mass, k)
+    if not np.abs(held - 1.0).max() <= 0.05:
+        raise SolverError(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+
+
+def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass: Floats) -> Ints:
+    """The document at each position of the best assignment within the cells of positive mass (one entry per allowed
+    cell). Mass below a threshold counts as zero; the threshold falls until the support contains an assignment. Raises
+    `SolverError` for a point farther from the polytope than rounding errors."""
+    from scipy.optimize import linear_sum_assignment
+
+    k, n = problem.positions, problem.documents
+    heavy = mass > 0.5
+    if np.abs(mass - heavy).max(initial=0.0) < INTEGRAL and np.unique(documents[heavy]).size == k == heavy.sum():
+        return order_of_cells((positions * n + documents)[heavy], k, n)
+    check_filled(positions, mass, k)
+    for threshold in THRESHOLDS:
+        support = mass > threshold
+        profit = np.full((k, n), -np.inf)
+        profit[positions[support], documents[support]] = problem.gains[positions[support], documents[support]]
+        try:
+            _, order = linear_sum_assignment(profit, maximize=True)
+        except ValueError:  # no assignment on this support
+            continue
+        return np.asarray(order, dtype=np.int64)
+    raise SolverError("the cells that hold a share of a document contain no assignment")
+
+
+def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
+    """A cheapest integral flow that keeps the arcs at a limit where `flow` has them. A flow within 1e-6 of integrality
+    is rounded. Else a dual simplex method ends at an integral vertex; arcs count as at a limit within a threshold that
+    falls until such a flow exists. If none exists, the flow is returned unchanged for verification."""
+    from scipy.optimize import linprog
+
+    rounded = np.round(flow)
+    if np.abs(flow - rounded).max(initial=0.0) < INTEGRAL and problem.violation(rounded) == 0.0:
+        return rounded
+    balance = problem.program.matrix
+    for threshold in THRESHOLDS:
+        low = np.where(flow > problem.capacity - threshold, problem.capacity, 0)
+        high = np.where(flow < threshold, 0, problem.capacity)
+        limits = np.column_stack([low, np.maximum(low, high)])
+        found = linprog(problem.cost, A_eq=balance, b_eq=problem.supply, bounds=limits, method="highs-ds")
+        if found.status == 0:
+            return np.asarray(np.round(found.x))
+    return flow
 
 
 def rank_two_to_assignment(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
@@ -136,11 +204,9 @@ class IntegerCosts:
 
 
 def rounded_costs(cost: Floats, terms: int, nodes: int, *, shift: bool) -> IntegerCosts:
-    """Costs in 64-bit integers.
-
-    terms: how many costs make up a solution, counted with their flow. nodes: solvers multiply costs by it inside.
-    shift: whether every solution uses the same number of costs, so that a constant may be taken off.
-    """
+    """Costs in 64-bit integers. terms: how many costs make up a solution, counted with their flow. nodes: solvers
+    multiply costs by it. shift: whether every solution uses the same number of costs, so that a constant may be taken
+    off."""
     low = float(cost.min(initial=np.inf)) if shift and cost.size else 0.0
     moved = cost - low
     spread = float(np.abs(moved).max(initial=0.0))

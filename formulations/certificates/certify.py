@@ -146,8 +146,7 @@ def _check_record(solution: Any) -> None:
 
 
 def _check(solution: Solution, found: Evidence, slack: float, sign: int, unproven: bool = False) -> None:
-    """Refute a value other than the recomputed one, and a better bound than the recomputed one (unless that is
-    `unproven`)."""
+    """Refute a value other than the recomputed one, and a better bound unless the recomputed one is `unproven`."""
     if not abs(float(solution.value) - float(found.value)) <= slack:
         raise CertificateError(f"the solution claims value {solution.value!r}; its point has {float(found.value)!r}")
     if not unproven and not sign * float(found.bound) <= sign * float(solution.bound) + slack:

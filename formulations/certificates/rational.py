@@ -50,25 +50,25 @@ class Evidence:
 
 def linear_evidence(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The bound of weak duality; infinite without duals. Integer variables count by their distance to an integer."""
-    point = fractions(x)
-    off = _largest_violation(problem, fractions(problem.rounded(x)))
+    point = rational_array(x)
+    off = _largest_violation(problem, rational_array(problem.rounded(x)))
     if problem.integer is not None:
         off = max([off, *(abs(value - round(value)) for value in point[problem.integer])])
-    cost = fractions(problem.objective)
+    cost = rational_array(problem.objective)
     sign = -1 if problem.is_maximization else 1
-    bound: Rational = -sign * float("inf") if y is None else sign * _dual(problem, sign * cost, fractions(y))
+    bound: Rational = -sign * float("inf") if y is None else sign * _dual(problem, sign * cost, rational_array(y))
     return Evidence(off, inner(cost, point), bound)
 
 
 def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The bound of Dorn's dual; y has the duals of the rows, then the point at which the objective is linearized."""
-    point, linear = fractions(x), fractions(problem.linear)
+    point, linear = rational_array(x), rational_array(problem.linear)
     value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
     rows = problem.linearized(problem.linear)
     bound: Rational = -float("inf")
     sign = -1 if problem.is_maximization else 1
     for dual in [] if y is None else [y, problem.nearby_dual(y)]:
-        prices, z = fractions(dual[: problem.row_lower.size]), fractions(dual[problem.row_lower.size :])
+        prices, z = rational_array(dual[: problem.row_lower.size]), rational_array(dual[problem.row_lower.size :])
         bent = _times(problem.hessian, z)
         bound = max(bound, _dual(rows, sign * (bent + linear), prices) - sign * inner(z, bent) / 2)
     return Evidence(_largest_violation(rows, point), value, sign * bound)
@@ -76,25 +76,18 @@ def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | N
 
 def margin_dual_evidence(problem: GroupedSimplexQP, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The bound is the primal value of the weights -slopesᵀα / λ, or of the weights y if that is lower."""
-    alpha, capacity, lam = fractions(x), fractions(problem.capacity), Fraction(problem.lam)
-    slopes, values = fractions(problem.slopes), fractions(problem.values)
+    alpha, capacity, lam = rational_array(x), rational_array(problem.capacity), Fraction(problem.lam)
+    slopes, values = rational_array(problem.slopes), rational_array(problem.values)
     used = [sum(alpha[problem.group == g], Fraction(0)) for g in range(capacity.size)]
     off = max([Fraction(0), *(-alpha), *(np.array(used, dtype=object) - capacity)])
     step = slopes.T @ alpha
     value = inner(values, alpha) - inner(step, step) / (2 * lam)
     bounds = []
-    for move in [-step / lam] + ([] if y is None else [fractions(y)]):
+    for move in [-step / lam] + ([] if y is None else [rational_array(y)]):
         heights = values + slopes @ move
         tops = [max([Fraction(0), *heights[problem.group == g]]) for g in range(capacity.size)]
         bounds.append(lam * inner(move, move) / 2 + inner(capacity, np.array(tops, dtype=object)))
     return Evidence(off, value, min(bounds))
-
-
-def fractions(values: NDArray[Any]) -> Exact:
-    """The exact values of doubles."""
-    array = np.empty(np.shape(values), dtype=object)
-    array[...] = np.vectorize(Fraction, otypes=[object])(np.asarray(values, dtype=np.float64)) if array.size else array
-    return array
 
 
 def inner(left: Iterable[Any], right: Iterable[Any]) -> Fraction:
@@ -133,16 +126,16 @@ def _dual(problem: LinearProgram, cost: Exact, prices: Exact) -> Rational:
     pressing = np.where(prices > 0, np.isfinite(problem.row_lower), np.isfinite(problem.row_upper))
     prices = prices * pressing.astype(int)
     reduced = cost - _times(problem.matrix.T, prices)
-    total: Rational = Fraction(0)
+    total = Fraction(0)
     for values, lower, upper in (
         (prices, problem.row_lower, problem.row_upper),
         (reduced, problem.lower, problem.upper),
     ):
-        for value, low, high in zip(values, lower.tolist(), upper.tolist(), strict=True):
-            limit = low if value > 0 else high
-            if value and np.isinf(limit):
-                return -float("inf")
-            total += value * Fraction(limit) if value else 0
+        used = values != 0
+        limits = np.where(values > 0, lower, upper)[used]
+        if np.isinf(limits).any():
+            return -float("inf")
+        total += inner(limits.tolist(), values[used])
     return total
 
 
@@ -296,13 +289,13 @@ def _bound(edges: NDArray[Any], levels: LatticeLevels, potential: NDArray[Any]) 
 
 def group_sequence_evidence(problem: GroupSequence, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The bound of the duals y of the passing positions; infinite without them."""
-    worth, held = fractions(problem.worth), problem.counts(x)
+    worth, held = rational_array(problem.worth), problem.counts(x)
     value = Fraction(0)
     for g, first in enumerate(problem.start.tolist()):
         for p, count in enumerate(held[g].tolist()):
             value += sum(worth[p, first : first + count], Fraction(0))
     bound: Rational = (
-        float("inf") if y is None else _group_bound(problem, worth, fractions(y.reshape(problem.lower.shape)))
+        float("inf") if y is None else _group_bound(problem, worth, rational_array(y.reshape(problem.lower.shape)))
     )
     return Evidence(Fraction(problem.violation(x)), value, bound)
 
@@ -380,8 +373,7 @@ def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, ro
 
 
 def constrained_evidence(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """A collapsed or routed set, or limits on prefixes: proved with duals recovered in integers. Others: the solution's
-    duals."""
+    """Collapsed or routed sets and limits on prefixes: duals recovered in integers; others: the solution's duals."""
     order = np.asarray(x, dtype=np.int64)
     worth = problem.profit[np.arange(problem.positions), order].tolist()
     value = sum(map(Fraction, worth), Fraction(0))
@@ -441,10 +433,10 @@ def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
     price, limit = pressing(stated, y)
     pressed = zip(price.tolist(), limit.tolist(), strict=True)
     total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))
-    left = fractions(problem.worth.ravel()[stated.cell])
+    left = rational_array(problem.worth.ravel()[stated.cell])
     if problem.worth_digits is not None:
-        left = left + fractions(problem.worth_digits.ravel()[stated.cell])
-    exact = fractions(price)
+        left = left + rational_array(problem.worth_digits.ravel()[stated.cell])
+    exact = rational_array(price)
     entries = stated.weights.tocoo()
     for cell, row, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):
         if exact[row]:

@@ -189,22 +189,11 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
 
 
 def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats | None = None) -> Ints | None:
-    """A 0/1 vector that satisfies the members and maximizes `objective`; None if there is none.
-
-    usable: (k n,) the cells that suffice (see `few`).
-    """
-    from scipy.optimize import Bounds, LinearConstraint
-
+    """A 0/1 vector that satisfies the members and maximizes `objective`; None if there is none. usable: see `few`."""
     # With all positions no more than k documents of a kind are used.
     free = np.flatnonzero(usable) if any(member.name == POSITION for member in members) else np.arange(usable.size)
-    matrix, low, high = _stack_rows(members, free)
-    found = integral_point(
-        np.zeros(free.size) if objective is None else -objective[free],
-        constraints=[LinearConstraint(matrix, low, high)] if members else [],
-        bounds=Bounds(np.zeros(free.size), np.ones(free.size)),
-        integrality=np.ones(free.size),
-        options={"time_limit": SECONDS},
-    )
+    cost = np.zeros(free.size) if objective is None else -objective[free]
+    found = integral_point(cost, _stack_rows(members, free), (0.0, 1.0), np.ones(free.size), SECONDS)
     if found.status == 2:
         return None
     if found.x is None:
@@ -315,18 +304,11 @@ def repair(
 
 def _least(stated: SetRows, worth: Floats) -> Ints:
     """The document at each position of the optimum of the widened integer program."""
-    from scipy.optimize import Bounds, LinearConstraint
-
     program = widened(stated, worth, integer=True)
     costs = np.abs(program.objective[program.objective != 0.0])
     scale = float(costs.min(initial=np.inf)) if costs.size else 1.0
-    found = integral_point(
-        -program.objective / scale,
-        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
-        bounds=Bounds(program.lower, program.upper),
-        integrality=program.integer,
-        options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
-    )
+    rows, limits = (program.matrix, program.row_lower, program.row_upper), (program.lower, program.upper)
+    found = integral_point(-program.objective / scale, rows, limits, program.integer, SECONDS)
     if found.x is None:
         raise SolverError(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
     k, n = stated.shape

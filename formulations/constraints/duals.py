@@ -171,12 +171,6 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
     return proof[0, :rows] if deepest == 0 else proof
 
 
-def _scale(stated: SetRows, profit: Floats) -> float:
-    """The largest profit or penalty of a soft row."""
-    soft = np.empty(0) if stated.price is None else stated.price[np.isfinite(stated.price)]
-    return float(max(np.abs(profit).max(), soft.max(initial=0.0)))
-
-
 def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
     """Row duals of the linear program; their bound is that of the relaxation."""
     try:
@@ -216,18 +210,16 @@ def covers(paths: Floats, k: int, n: int) -> bool:
 
 
 def _solve_relaxation(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
-    """Row duals and the point of the linear program in a case; no duals if a position has no cell left.
-
-    Rows may be violated at a cost above any profit, soft rows at their penalty. So a point and duals exist even if no
-    ranking is left.
-    """
+    """Row duals and the point of the linear program in a case; no duals if a position has no cell left. Rows may be
+    violated at a cost above any profit, soft rows at their penalty: a point exists even if no ranking is left."""
     from scipy.optimize import linprog
 
     k, n = stated.shape
     left = open_cells(np.array(path, dtype=np.float64), k, n)[stated.cell] == 0
     if not np.isin(np.arange(k), stated.cell[left] // n).all():
         return None, np.zeros(stated.cell.size)
-    scale = float(np.abs(profit).max()) or _scale(stated, profit) or 1.0
+    soft = np.empty(0) if stated.price is None else stated.price[np.isfinite(stated.price)]
+    scale = float(np.abs(profit).max()) or float(soft.max(initial=0.0)) or 1.0
     weights = csr_array(stated.matrix[:, left])
     above, below = (np.flatnonzero(np.isfinite(limit[k:])) + k for limit in (stated.upper, stated.lower))
     limits = csr_array(vstack([weights[above], -weights[below]]))
@@ -258,17 +250,20 @@ def _solve_relaxation(stated: SetRows, profit: Floats, path: Path, cost: float) 
 OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
-def integral_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
-    """The result of `scipy.optimize.milp` at a gap of 0, retried without presolve on failure. HiGHS's presolve ends
-    with "Solve error" on some small programs, empty ones among them, that its search decides.
-    """
-    from scipy.optimize import milp
+def integral_point(
+    cost: Floats, rows: tuple[Any, Any, Any], limits: tuple[Any, Any], integer: Any, seconds: float | None = None
+) -> Any:
+    """The result of `scipy.optimize.milp` at a gap of 0, for rows (matrix, lower, upper) and limits of the variables;
+    retried without presolve on failure. HiGHS's presolve ends with "Solve error" on some small programs, empty ones
+    among them, that its search decides."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
 
-    options = {"mip_rel_gap": 0.0, **options}
-    found = milp(objective, options=options, **program)
+    program = {"constraints": LinearConstraint(*rows), "bounds": Bounds(*limits), "integrality": integer}
+    options: dict[str, Any] = {"mip_rel_gap": 0.0, **({} if seconds is None else {"time_limit": seconds})}
+    found = milp(cost, options=options, **program)
     if found.status != FAILED or found.x is not None:
         return found
-    return milp(objective, options={**options, "presolve": False}, **program)
+    return milp(cost, options={**options, "presolve": False}, **program)
 
 
 def within(found: Any, seconds: float) -> str:

@@ -48,11 +48,7 @@ def at_most(
     name: str | None = None,
 ) -> Constraint:
     """At most `count` documents at these positions, or `share` of each prefix; with `by`, per label."""
-    if share is not None:
-        return _share_constraint(
-            shape, name or "at_most", True, share, count, positions, documents, by, prefixes, rounding
-        )
-    return _count_constraint(shape, name or "at_most", "at most", count, documents, positions, by, prefixes)
+    return _limit(shape, name or "at_most", "at most", count, documents, positions, by, share, prefixes, rounding)
 
 
 def at_least(
@@ -68,26 +64,45 @@ def at_least(
     name: str | None = None,
 ) -> Constraint:
     """At least `count` documents at these positions, or `share` of each prefix; with `by`, per label."""
-    if share is not None:
-        return _share_constraint(
-            shape, name or "at_least", False, share, count, positions, documents, by, prefixes, rounding
-        )
-    return _count_constraint(shape, name or "at_least", "at least", count, documents, positions, by, prefixes)
+    return _limit(shape, name or "at_least", "at least", count, documents, positions, by, share, prefixes, rounding)
 
 
 def exactly(
     shape: Shape, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
 ) -> Constraint:
     """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
-    return _count_constraint(shape, name or "exactly", "exactly", count, documents, positions, by)
+    return _limit(shape, name or "exactly", "exactly", count, documents, positions, by)
 
 
-def _count_constraint(
-    shape: Shape, name: str, side: str, count: Any, documents: Any, positions: Any, by: Any, prefixes: Any = None
+def _limit(
+    shape: Shape,
+    name: str,
+    side: str,
+    count: Any,
+    documents: Any,
+    positions: Any,
+    by: Any,
+    share: Any = None,
+    prefixes: Any = None,
+    rounding: str = "",
 ) -> Constraint:
+    """A limit on the side "at most", "at least" or "exactly": a count, or a share of each prefix."""
+    k, n = shape
+    if share is not None:
+        if count is not None or positions is not None:
+            raise InvalidProblemError(
+                f"share= takes neither a count nor positions; got {count!r} and {positions!r}. Use prefixes=."
+            )
+        groups = _groups(chosen("documents", documents, n), by, n)
+        if isinstance(share, Mapping):
+            if by is None:
+                raise InvalidProblemError(f"A share per label needs labels; got share={share!r} and no by=. Give by=.")
+            owed = {label: np.empty(0, dtype=np.int64) for label in share if side == "at least"}
+            groups = {label: part for label, part in (owed | groups).items() if label in share}
+        lengths = range(1, k + 1) if prefixes is None else prefix_lengths(prefixes, k)
+        return ShareLimit(shape, name, side == "at most", groups, tuple(lengths), rounding).constraint(share)
     if prefixes is not None:
         raise InvalidProblemError(f"prefixes= needs share=; got count={count!r}. Use positions=range(p) with a count.")
-    k, n = shape
     columns, rows = chosen("documents", documents, n), chosen("positions", positions, k)
     suffix = "" if rows.size == k else f" at {rows.size} of {k} positions"
 
@@ -101,13 +116,13 @@ def _count_constraint(
         low, high = (np.array([side]) for side in limits(number))
         matrix = rows_of_cells([(rows, columns)], k, n)
         return Constraint(name, f"{side} {number} of {columns.size} documents{suffix}", matrix, low, high)
-    owed = count if side != "at most" and isinstance(count, Mapping) else {}
-    members: dict[Hashable, Ints] = {label: np.empty(0, dtype=np.int64) for label in owed}
+    required = count if side != "at most" and isinstance(count, Mapping) else {}
+    members: dict[Hashable, Ints] = {label: np.empty(0, dtype=np.int64) for label in required}
     members |= _groups(columns, by, n)
     counts = {label: count_for("count", count, label) for label in members}
     # A label without documents has a row only if a mapping requires documents of it.
     rowed = {label: found for label, found in members.items() if counts[label] is not None}
-    rowed = {label: found for label, found in rowed.items() if found.size or (label in owed and counts[label])}
+    rowed = {label: found for label, found in rowed.items() if found.size or (label in required and counts[label])}
     matrix = rows_of_cells([(rows, found) for found in rowed.values()], k, n)
     sides = np.array([limits(int(counts[label] or 0)) for label in rowed], dtype=np.float64).reshape(-1, 2)
     texts = tuple(f"{side} {counts[label]} of {found.size} documents{suffix}" for label, found in rowed.items())
@@ -133,8 +148,8 @@ def between(
     name: str | None = None,
 ) -> Constraint:
     """From `low` to `high` of these documents at these positions; with `by`, of the documents of each label."""
-    least = _count_constraint(shape, name or "between", "at least", low, documents, positions, by)
-    most = _count_constraint(shape, name or "between", "at most", high, documents, positions, by)
+    least = _limit(shape, name or "between", "at least", low, documents, positions, by)
+    most = _limit(shape, name or "between", "at most", high, documents, positions, by)
     if isinstance(low, Mapping) or isinstance(high, Mapping):
         raise InvalidProblemError("between() needs one low and one high; got a mapping. Use at_least() and at_most().")
     if low > high:
@@ -145,34 +160,6 @@ def between(
         ends = f"from {as_integer('low', low)} to {as_integer('high', high)}"
         texts = tuple(f"{ends} of {text.partition(' of ')[2]}" for text in most.text)
     return Constraint(name or "between", texts, most.matrix, least.lower, most.upper, most.labels)
-
-
-def _share_constraint(
-    shape: Shape,
-    name: str,
-    most: bool,
-    share: Any,
-    count: Any,
-    positions: Any,
-    documents: Any,
-    by: Any,
-    prefixes: Any,
-    rounding: str,
-) -> Constraint:
-    if count is not None or positions is not None:
-        raise InvalidProblemError(
-            f"share= takes neither a count nor positions; got {count!r} and {positions!r}. Use prefixes=."
-        )
-    k, n = shape
-    columns = chosen("documents", documents, n)
-    groups = _groups(columns, by, n)
-    if isinstance(share, Mapping):
-        if by is None:
-            raise InvalidProblemError(f"A share per label needs labels; got share={share!r} and no by=. Give by=.")
-        owed = {label: np.empty(0, dtype=np.int64) for label in share if not most}
-        groups = {label: part for label, part in (owed | groups).items() if label in share}
-    lengths = range(1, k + 1) if prefixes is None else prefix_lengths(prefixes, k)
-    return ShareLimit(shape, name, most, groups, tuple(lengths), rounding).constraint(share)
 
 
 def forbid(shape: Shape, documents: Any = None, *, positions: Any = None, name: str | None = None) -> Constraint:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from formulations.constraints.constraint import Constraint, Count, Prefixes, Rou
 from formulations.constraints.kinds import KINDS, Shape
 from formulations.errors import InvalidProblemError
 from formulations.typing import Integer, NonTextSequence, Sparse, SupportsArray
-
-if TYPE_CHECKING:
-    from typing import Self
 
 FIELDS = ("documents", "positions", "by", "name")
 
@@ -72,11 +69,7 @@ L = TypeVar("L")  # what gives labels: one value per document; or the name of an
 
 
 class ConstraintMethods(Generic[D, L]):
-    """The constraints of a ranking as methods; each returns a new object with one more constraint.
-
-    documents= selects documents, positions= positions (counted from 0); None means all. by= makes one row per label.
-    name= names the rows in duals, conflicts and violations.
-    """
+    """The constraints of a ranking as methods; each returns a new object with one more constraint."""
 
     def add(self, kind: str, *args: Any, **where: Any) -> Self:
         """Add a constraint of this kind (a key of `KINDS`), with the arguments of the method of that name."""
@@ -103,8 +96,8 @@ class ConstraintMethods(Generic[D, L]):
         queries that lack some of the positions.
         """
         return self.add(
-            "at_most", *_count_arguments(count), share=share, documents=documents, positions=positions, by=by,
-            prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
+            "at_most", *(() if count is None else (count,)), share=share, documents=documents, positions=positions,
+            by=by, prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
         )  # fmt: skip
 
     def at_least(
@@ -126,8 +119,8 @@ class ConstraintMethods(Generic[D, L]):
         ranking.
         """
         return self.add(
-            "at_least", *_count_arguments(count), share=share, documents=documents, positions=positions, by=by,
-            prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
+            "at_least", *(() if count is None else (count,)), share=share, documents=documents, positions=positions,
+            by=by, prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
         )  # fmt: skip
 
     def exactly(
@@ -203,7 +196,3 @@ class ConstraintMethods(Generic[D, L]):
     ) -> Self:
         """lower <= matrix π <= upper; the columns of `matrix` (r, k n) are the cells in C order. `RankingSet` only."""
         return self.add("add_rows", matrix, lower, upper, labels=labels, name=name)
-
-
-def _count_arguments(count: Any) -> tuple[Any, ...]:
-    return () if count is None else (count,)

@@ -211,6 +211,11 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
     columns = csr_array((sign, (rows, np.arange(rows.size))), shape=(stated.lower.size, rows.size))
     count = plain.objective.size
     integral = np.concatenate([np.ones(count, dtype=bool), stated.integral_rows[rows]])
+    violated = [
+        Block(label, tuple(name_at(stated.blocks, row) for row in side.tolist()))
+        for label, side in (("over", over), ("under", under))
+        if side.size
+    ]
     return Program(
         objective=np.concatenate([plain.objective, -price[rows]]),
         matrix=csr_array(hstack([plain.matrix, columns])),
@@ -219,14 +224,9 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
         lower=np.zeros(count + rows.size),
         upper=np.concatenate([plain.upper, sides[0][over], sides[1][under]]),
         integer=integral if integer else None,
-        variables=(*plain.variables, *_named_blocks("over", over, stated), *_named_blocks("under", under, stated)),
+        variables=(*plain.variables, *violated),
         rows=plain.rows,
     )
-
-
-def _named_blocks(label: str, rows: Ints, stated: SetRows) -> list[Block]:
-    names = tuple(name_at(stated.blocks, row) for row in rows.tolist())
-    return [Block(label, names)] if names else []
 
 
 @dataclass(frozen=True, eq=False)

@@ -366,12 +366,16 @@ class PrefixNetwork:
         rows = self.rows
         return GroupSequence(frozen(worth), self.sizes, rows.lower, rows.upper, rows.banned)
 
-    def proof(self, profit: Floats) -> Floats:
-        """(rows after the positions,) duals that prove the best ranking for profits (k, n) that fall in groups."""
+    def sequences(self, profit: Floats) -> tuple[GroupSequence, Floats, Ints]:
+        """The sequences of groups for profits (k, n) that fall in groups; the chosen documents and their profits."""
         k, n = self.rows.shape
         chosen = self.chosen(profit[0] - profit[-1] if k == n else profit[0])
         ranked = profit[:, chosen]
-        problem = self.ranking(ranked)
+        return self.ranking(ranked), ranked, chosen
+
+    def proof(self, profit: Floats) -> Floats:
+        """(rows after the positions,) duals that prove the best ranking for profits (k, n) that fall in groups."""
+        problem, ranked, chosen = self.sequences(profit)
         group, passing = prefix_argmax(problem)
         return self.prices(problem, ranked, chosen, group, passing)
 

@@ -5,38 +5,9 @@ Proofs:
     interval        an order of the rows with consecutive entries in each column (recognition.py)
     laminar         two laminar families of rows (recognition.py)
     network         a directed tree, each column a path in it (network.py)
-    enumeration     signs for every set of rows (ghouila_houri.py)
+    enumeration     signs for every set of rows (recognition.py)
     in parts        removals, and a proof for each remaining block, or each part of a 2-sum or 3-sum (decomposition.py)
     prefix groups   of a program with its objective: disjoint groups limited on prefixes, and an order of each
                     group's documents that the profits follow (prefix_limits.py)
-Refutation: a square submatrix with a determinant other than -1, 0, 1, minimized (violators.py).
+Refutation: a square submatrix with a determinant other than -1, 0, 1, minimized (verify.py).
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from formulations.registry import member
-
-if TYPE_CHECKING:
-    from formulations.integrality.checker import check_evidence as check_evidence
-    from formulations.integrality.evidence import Proof as Proof
-    from formulations.integrality.evidence import Undecided as Undecided
-    from formulations.integrality.evidence import Witness as Witness
-    from formulations.integrality.proofs import proof_of as proof_of
-    from formulations.integrality.verify import verify_integrality as verify_integrality
-
-WORDS = {
-    "Proof": "formulations.integrality.evidence:Proof",
-    "Undecided": "formulations.integrality.evidence:Undecided",
-    "Witness": "formulations.integrality.evidence:Witness",
-    "check_evidence": "formulations.integrality.checker:check_evidence",
-    "proof_of": "formulations.integrality.proofs:proof_of",
-    "verify_integrality": "formulations.integrality.verify:verify_integrality",
-}
-
-__all__ = list(WORDS)
-
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, WORDS)

@@ -143,7 +143,9 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
     if labels(witness.column_names, "the names of columns") != tuple(map(statement.column_name, columns)):
         raise CertificateError("the columns have other names")
     found = determinant(entries, len(rows))
-    if found != exact_number(witness.determinant, "the determinant"):
+    if not is_exact(witness.determinant):
+        raise CertificateError(f"the determinant is a {type(witness.determinant).__name__} and no exact number")
+    if found != witness.determinant:
         raise CertificateError(f"the witness claims determinant {witness.determinant}; the submatrix has {found}")
     if found in (-1, 0, 1):
         raise CertificateError(f"the determinant is {found}: that refutes nothing")
@@ -165,11 +167,7 @@ def _lines(named: Any, size: int, kind: str) -> list[int]:
 def _plain_entries(entries: Any) -> bool:
     """Whether these are tuples of plain numbers, so that they can be compared."""
     return isinstance(entries, tuple) and all(
-        isinstance(entry, tuple)
-        and len(entry) == 3
-        and is_integer(entry[0])
-        and is_integer(entry[1])
-        and (is_integer(entry[2]) or type(entry[2]) is Fraction)
+        isinstance(entry, tuple) and len(entry) == 3 and all(map(is_integer, entry[:2])) and is_exact(entry[2])
         for entry in entries
     )
 
@@ -233,8 +231,9 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
 
 
 HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
+"""The kinds of proofs in ascending order; a proof of several parts has the kind of its hardest part."""
 
-MOST_CELLS, MOST_ROWS = 2**28, 20  # size limits of dense 2-sums and of enumerated row sets
+MOST_CELLS, MOST_ROWS = 2**28, 20  # size limits of matrices with all zeros, and of enumerated row sets
 
 
 def check_evidence(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
@@ -273,15 +272,10 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
         raise CertificateError("the matrix has an entry other than -1, 0 and 1")
     evidence = proof.evidence
     transposed = flag(proof.transposed, "whether the proof is of the transposed matrix")
-    if isinstance(evidence, Parts):
-        kinds = _confirm_parts(matrix, evidence)
-        kind = max(kinds, key=HARDNESS.index, default=HARDNESS[0])
-    elif isinstance(evidence, TwoSum | ThreeSum | Pivot):
-        kind = max(SUMS[type(evidence)](matrix, evidence), key=HARDNESS.index)
-    else:
-        record(evidence, tuple(CHECKS), "the evidence of a proof")
-        kind, check = next(entry for form, entry in CHECKS.items() if isinstance(evidence, form))
-        check(csr_array(matrix.T) if transposed else matrix, evidence)
+    record(evidence, tuple(CHECKS), "the evidence of a proof")
+    kind, check = next(entry for form, entry in CHECKS.items() if isinstance(evidence, form))
+    found = check(csr_array(matrix.T) if kind and transposed else matrix, evidence)
+    kind = kind or max(found, key=HARDNESS.index, default=HARDNESS[0])
     if not isinstance(proof.kind, str) or kind != proof.kind:
         raise CertificateError(f"the proof claims kind {proof.kind!r}, but its evidence is {kind!r}")
     return kind
@@ -502,15 +496,18 @@ def _two_values(values: Any, rows: int, name: str) -> Ints:
     return labels
 
 
-SUMS: dict[type, Any] = {TwoSum: _confirm_two_sum, ThreeSum: _confirm_three_sum, Pivot: _confirm_pivot}
-
 CHECKS: dict[type, tuple[str, Any]] = {
+    Parts: ("", _confirm_parts),
+    TwoSum: ("", _confirm_two_sum),
+    ThreeSum: ("", _confirm_three_sum),
+    Pivot: ("", _confirm_pivot),
     Coloring: ("bipartite", _coloring),
     RowOrder: ("interval", _row_order),
     Families: ("laminar", _laminar),
     Tree: ("network", _tree),
     Signings: ("enumeration", _signings),
 }
+"""For each form of evidence its kind, "" for that of its hardest part, and its check, which returns kinds of parts."""
 
 
 def record(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
@@ -539,12 +536,9 @@ def one_of(value: Any, size: int, name: str) -> int:
     return int(value)
 
 
-def exact_number(value: Any, name: str) -> int | Fraction:
-    """`value`, if it is an int or a Fraction."""
-    if not (is_integer(value) or type(value) is Fraction):
-        raise CertificateError(f"{name} is a {type(value).__name__} and no exact number")
-    number: int | Fraction = value
-    return number
+def is_exact(value: Any) -> bool:
+    """Whether it is an int or a Fraction."""
+    return is_integer(value) or type(value) is Fraction
 
 
 def labels(values: Any, name: str) -> tuple[str, ...]:

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin, plural
-from formulations.integrality.determinant import determinant, entries_of
-from formulations.integrality.statement import Statement
 
 Signs: TypeAlias = NDArray[np.int8]
 
@@ -190,10 +188,9 @@ class Proof(CompactReprMixin):
         """The removals and the remaining parts, one per line."""
         evidence, lines = self.evidence, list[str]()
         parts: tuple[Proof, ...] = ()
-        if isinstance(evidence, TwoSum):
-            lines, parts = [f"{margin}2-sum of two matrices"], (evidence.first, evidence.second)
-        elif isinstance(evidence, ThreeSum):
-            lines, parts = [f"{margin}3-sum of two matrices"], (evidence.first, evidence.second)
+        if isinstance(evidence, TwoSum | ThreeSum):
+            lines = [f"{margin}{2 if isinstance(evidence, TwoSum) else 3}-sum of two matrices"]
+            parts = evidence.first, evidence.second
         elif isinstance(evidence, Pivot):
             return [
                 f"{margin}after a pivot on row {evidence.row}, column {evidence.column}",
@@ -300,34 +297,3 @@ class Undecided(CompactReprMixin):
         return "\n".join(
             ["Undecided: neither a proof nor a witness was found. Tried:", *(f"  {t}" for t in self.tried)]
         )
-
-
-@dataclass(frozen=True)
-class Violator:
-    """Rows and columns of a submatrix, and whether it is known to be minimal."""
-
-    rows: list[int]
-    columns: list[int]
-    minimal: bool
-
-
-def broken_entry(statement: Statement) -> Violator | None:
-    """An entry other than -1, 0 and 1: a witness by itself."""
-    held = statement.matrix.tocoo()
-    wrong = np.flatnonzero(np.abs(held.data) != 1)
-    if not wrong.size:
-        return None
-    row, column = (int(part[wrong[0]]) for part in held.coords)
-    return Violator([row], [column], True)
-
-
-def witness(statement: Statement, found: Violator, vertex: Vertex | None) -> Witness:
-    """The record of a violating submatrix, with its determinant in integers."""
-    order = np.argsort(found.rows), np.argsort(found.columns)
-    rows, columns = (
-        tuple(int(line) for line in np.array(part)[by])
-        for part, by in zip((found.rows, found.columns), order, strict=True)
-    )
-    entries = entries_of(statement.matrix[list(rows)][:, list(columns)])
-    names = tuple(map(statement.row_name, rows)), tuple(map(statement.column_name, columns))
-    return Witness(rows, columns, determinant(entries, len(rows)), entries, *names, found.minimal, vertex)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, frozen
-from formulations.integrality.checker import three_sum_parts
+from formulations.integrality.checker import HARDNESS, MOST_CELLS, three_sum_parts
 from formulations.integrality.decomposition import (
     MOST_ENTRIES,
     Remainder,
@@ -33,15 +33,15 @@ from formulations.integrality.evidence import (
     ThreeSum,
     TwoSum,
 )
-from formulations.integrality.ghouila_houri import MOST_ROWS, enumerate_signings
 from formulations.integrality.network import tree_of
-from formulations.integrality.recognition import consecutive_order, laminar_families, row_classes
+from formulations.integrality.recognition import (
+    MOST_ROWS,
+    consecutive_order,
+    enumerate_signings,
+    laminar_families,
+    row_classes,
+)
 from formulations.integrality.statement import stated
-
-HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
-"""The kinds of proofs in ascending order; a proof of several parts has the kind of its hardest part."""
-
-MOST_CELLS = 2**28  # largest dense matrix; only proofs for the sparse matrix apply above it
 
 LARGE = 150
 SAMPLE = 40

@@ -1,4 +1,4 @@
-"""Recognition of bipartite, interval and laminar matrices.
+"""Recognition of bipartite, interval and laminar matrices, and of all totally unimodular ones with few rows.
 
 Bipartite: a {0, ±1} matrix with at most two entries per column is totally unimodular if and only if its rows fall into
 two classes such that entries of equal sign in a column are in different classes, and entries of unequal sign in the
@@ -14,6 +14,11 @@ incidence vectors of two laminar families of sets of columns is totally unimodul
 inclusion trees, joined at their roots [Edmonds, 1970; Schrijver, Combinatorial Optimization, Theorem 41.11]. Two sets
 cross if they intersect and neither contains the other. Crossing sets are in different families, so two families exist
 if and only if the graph of crossings is bipartite.
+
+Enumeration: a matrix is totally unimodular if and only if every set R of its rows has signs ±1 with which the rows of R
+add up to -1, 0 or 1 in every column [Ghouila-Houri, 1962]. With m rows there are 3^m signed sets: this decides small m,
+for any number of columns. If a smallest set R has no such signs, then a smallest set of columns C for which it still
+has none gives a square submatrix R × C of determinant ±2 with no smaller one in it.
 """
 
 from __future__ import annotations
@@ -26,8 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import block_array, coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from formulations.arrays import Ints, frozen
-from formulations.integrality.evidence import Coloring, RowOrder, Signs
+from formulations.arrays import Bools, Ints, frozen
+from formulations.integrality.evidence import Coloring, RowOrder, Signings, Signs
 
 STARTS = 20  # how many cycles are looked at for a short one
 
@@ -180,10 +185,8 @@ def tree_parents(matrix: csr_array | ArrayLike, families: Signs) -> Ints:
 
 
 def leaf_of_columns(matrix: csr_array | ArrayLike, families: Signs, family: int) -> Ints:
-    """The smallest row of one family that contains each column, -1 where there is none; of equal rows the first.
-
-    The column uses this row and all its tree parents, and no other row of the family.
-    """
+    """The smallest row of one family that contains each column, -1 where there is none; of equal rows the first. The
+    column uses this row and all its tree parents, and no other row of the family."""
     rows = csr_array(matrix)
     rows.eliminate_zeros()
     size = np.diff(rows.indptr)
@@ -221,3 +224,62 @@ def _smallest(item: NDArray[Any], holder: NDArray[Any], size: Ints, count: int) 
     order = np.lexsort((-holder, -size[holder]))  # the best comes last, and stays
     best[item[order]] = holder[order]
     return best
+
+
+MOST_ROWS = 10
+CHUNK = 2_000_000
+
+
+def enumerate_signings(matrix: Signs) -> Signings | tuple[list[int], list[int]]:
+    """Signs for all sets of rows, or rows and columns of a smallest submatrix that has none. 3^rows steps."""
+    count = matrix.shape[0]
+    signed = _sign_vectors(count)
+    good = _equitable(signed, matrix)
+    signs = np.zeros((2**count, count), dtype=np.int8)
+    known = np.zeros(2**count, dtype=np.bool_)
+    index = (signed[good] != 0) @ (1 << np.arange(count))
+    signs[index] = signed[good]
+    known[index] = True
+    if known.all():
+        return Signings(frozen(signs))
+    sets = np.flatnonzero(~known)
+    size = np.array([int(number).bit_count() for number in sets])
+    rows = [row for row in range(count) if int(sets[size.argmin()]) >> row & 1]
+    return rows, _minimal_columns(matrix[rows])
+
+
+def _sign_vectors(count: int) -> NDArray[np.int8]:
+    """All vectors of -1, 0, 1 whose first entry other than 0, from the right, is 1; and the zero vector."""
+    sets = np.zeros((1, 0), dtype=np.int8)
+    for _ in range(count):
+        zero, one = (np.column_stack([sets, np.full(len(sets), value, dtype=np.int8)]) for value in (0, 1))
+        minus = np.column_stack([sets, np.full(len(sets), -1, dtype=np.int8)])[1:]  # not after zeros only
+        sets = np.concatenate([zero, one, minus])
+    return sets
+
+
+def _equitable(signed: NDArray[np.int8], matrix: Signs) -> Bools:
+    """Which signed sets of rows add up to -1, 0 or 1 in every column."""
+    good = np.ones(len(signed), dtype=np.bool_)
+    entries = matrix.astype(np.float32)
+    width = max(1, CHUNK // len(signed))
+    for start in range(0, matrix.shape[1], width):
+        left = np.flatnonzero(good)
+        sums = signed[left].astype(np.float32) @ entries[:, start : start + width]
+        good[left] = (np.abs(sums) <= 1).all(axis=1)
+    return good
+
+
+def _minimal_columns(matrix: Signs) -> list[int]:
+    """A smallest set of columns for which all rows together still have no signs."""
+    count = matrix.shape[0]
+    signs = 1 - 2 * ((np.arange(2 ** (count - 1))[:, None] >> np.arange(count)) & 1)
+    broken = np.abs(signs @ matrix.astype(np.int64)) > 1
+    times = broken.sum(axis=1)
+    needed = []
+    for column in range(matrix.shape[1]):
+        if (times > broken[:, column]).all():
+            times = times - broken[:, column]
+        else:
+            needed.append(column)
+    return needed

@@ -4,30 +4,22 @@ A program has the variables, rows and integer variables of its file. A TOML file
 
     documents = 6                       # n
     positions = 3                       # k
-    profit = [[...], ...]               # k rows of n numbers, for a problem; or
-    # weights = [...], scores = [...]   # profit[i, j] = weights[i] * scores[j]
+    weights = [...]                     # profit[i, j] = weights[i] * scores[j]; or profit = [[...], ...]
+    scores = [...]
 
     [attributes]                        # one value per document, for `by` and `documents`
     site = ["a.org", "a.org", "b.org", "b.org", "c.org", "d.org"]
 
-    [[constraint]]                      # a kind: at_most, at_least, exactly, between, forbid, fix, ...
-    at_most = 1                         # or kind = "at_most" and its arguments: count = 1, or share = 0.5
+    [[constraint]]                      # the kinds and their keys: docs/guide/integrality.md
+    at_most = 1
     by = "site"
 
-    [[constraint]]
-    at_least = 1
-    documents = [4, 5]                  # indices, or { site = "c.org" }
-    positions = [0, 1]
-    name = "fresh"                      # else the attribute's
-    penalty = 0.5                       # per unit: it may be violated
-
-    [solver]                            # or solver = "highs", at the top: the solver to use
+    [solver]                            # or solver = "highs(time_limit=10)", at the top
     name = "highs"
-    time_limit = 10                     # and options of the solver or its package
+    time_limit = 10
 
-A file with a key `matrix` states only that matrix. A name may have options, "highs(presolve='off', time_limit=10)", as
-the table [solver] may. The file only names the solver; reading it solves nothing. The sizes of files, sets and rows are
-limited (see the constants below); larger sets are stated in Python.
+The file only names the solver; reading it solves nothing. The sizes of files, sets and rows are limited (see the
+constants below); larger sets are stated in Python.
 """
 
 from __future__ import annotations
@@ -55,6 +47,7 @@ from formulations.io.lp_file import read_lp
 from formulations.io.mps_file import read_mps
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.solvers.solver import LONGEST
 
 READERS = {".mps": read_mps, ".lp": read_lp}
 
@@ -82,9 +75,6 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     return squared
 
 
-LONGEST = 1000  # largest length of a solver name with its options
-
-
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
     """The name with its options, None if the file names no solver. InvalidProblemError for anything but such a word or
     table."""
@@ -100,19 +90,16 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
             raise InvalidProblemError(
                 f"{file}: [solver] has options in its name {solver[:40]!r} and as keys; use one of the two"
             )
-        written = ", ".join(f"{_word(file, name)}={_option_text(file, name, value)}" for name, value in options.items())
+        for name in options:
+            if not name.isidentifier():
+                raise InvalidProblemError(f"{file}: an option of [solver] must be a word; got {name[:40]!r}.")
+        written = ", ".join(f"{name}={_option_text(file, name, value)}" for name, value in options.items())
         solver = f"{solver}({written})" if options else solver
     if not isinstance(solver, str) or not solver:
         raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(solver)[:40]!r}.')
     if len(solver) > LONGEST:
         raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; shorten them")
     return solver
-
-
-def _word(file: str, name: str) -> str:
-    if not name.isidentifier():
-        raise InvalidProblemError(f"{file}: an option of [solver] must be a word; got {name[:40]!r}.")
-    return name
 
 
 def _option_text(file: str, name: str, value: Any) -> str:
@@ -269,9 +256,8 @@ class _Reader:
     def add(self, number: int, table: dict[str, Any]) -> None:
         location = f"{self.file}, constraint {number}"
         kind, args, where = self._call(location, table)
-        if where.get("name") is None:
-            where["name"] = _title(table)
-        where["name"] = None if where["name"] is None else str(where["name"])
+        name = where.get("name")
+        where["name"] = _title(table) if name is None else str(name)
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
             raise InvalidProblemError(
@@ -349,10 +335,10 @@ class _Reader:
         return value
 
     def _attribute(self, location: str, name: str) -> list[Any]:
-        if not isinstance(self.attributes.get(name), list):
+        values = self.attributes.get(name)
+        if not isinstance(values, list):
             known = ", ".join(map(repr, self.attributes)) or "none"
             raise InvalidProblemError(f"{location}: there is no list {name!r} under [attributes]; there are {known}")
-        values: list[Any] = self.attributes[name]
         return values
 
 

@@ -166,12 +166,7 @@ class ExposureConstraint(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Parity(CompactReprMixin):
-    """Exposure per merit, equal for all groups up to a bound.
-
-    difference_bound: the largest difference of two groups (default 0, equality). ratio_bound: the smallest ratio of two
-    groups (0.8 is the four-fifths rule). Only one of the two. protected: the label of a group that must not get less
-    than the others, and may get more; others are not compared.
-    """
+    """Exposure per merit, equal for all groups up to a bound; parameters as in `DemographicParity`."""
 
     difference_bound: float | None = None
     ratio_bound: float | None = None

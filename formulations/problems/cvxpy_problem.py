@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +13,7 @@ from formulations.arrays import Floats
 from formulations.problems.problem import EPSILON, Problem
 from formulations.registry import load
 
-
-class CvxpyStatement(Protocol):
-    """The interface of `cvxpy.Problem`, without an import of cvxpy."""
-
-    @property
-    def objective(self) -> Any: ...
-
-    @property
-    def constraints(self) -> Any: ...
-
-    def variables(self) -> Any: ...
-
-
-AnyProblem: TypeAlias = Problem | CvxpyStatement | Any  # what can be solved: a problem, or a model of another tool
+AnyProblem: TypeAlias = Problem | Any  # what can be solved: a problem, or a model of another tool
 
 TOOLS = ("cvxpy", "linopy", "pulp", "ortools", "highspy", "gurobipy")
 """Packages whose models `as_problem` reads."""
@@ -113,8 +100,7 @@ def as_form(problem: Any) -> Problem:
 
 
 def is_model(value: Any) -> bool:
-    """Whether an object is from a package whose models `as_problem` reads, the path of a program or arguments of
-    linprog."""
+    """Whether it is a model that `as_problem` reads, the path of a program, or arguments of linprog."""
     if isinstance(value, str | PathLike):
         return str(value).endswith((".mps", ".lp", ".mps.gz", ".lp.gz"))
     return (isinstance(value, dict) and "c" in value) or any(

@@ -101,14 +101,12 @@ def weighted(weight: Floats, pair: Pair) -> tuple[list[Floats], float]:
 
 
 def multiplied(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """The products, and their rounding errors."""
+    """The products, and their rounding errors: of two numbers, each split in halves of 26 binary digits."""
     product = left * right
-    (a, b), (c, d) = _halves(left), _halves(right)
+    moved = SPLIT * left
+    a = moved - (moved - left)
+    b = left - a
+    moved = SPLIT * right
+    c = moved - (moved - right)
+    d = right - c
     return product, b * d - (((product - a * c) - b * c) - a * d)
-
-
-def _halves(values: Floats) -> tuple[Floats, Floats]:
-    """Two numbers of 26 binary digits each."""
-    moved = SPLIT * values
-    high = moved - (moved - values)
-    return high, values - high

@@ -12,35 +12,29 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, booleans, finite, frozen, integers, numbers
-from formulations.compiled import READ_INTS, compiled
+from formulations.arrays import Bools, Floats, Ints, Out, Table, booleans, finite, frozen, integers, numbers
+from formulations.compiled import compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import EPSILON, Problem, checked_dual, integers_below
 from formulations.problems.program import Block, Program, with_constant
 
-WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
-LIMITS = nb.types.Array(nb.int64, 2, "C", readonly=True)
-MASK = nb.types.Array(nb.bool_, 2, "C", readonly=True)
-TABLE = nb.types.Array(nb.float64, 2, "C")
 
-
-@compiled(nb.void(WORTH, READ_INTS, LIMITS, LIMITS, MASK, nb.float64, READ_INTS, LIMITS, TABLE))
+@compiled()
 def settle_prices(
-    worth: Floats,
+    worth: Table[Floats],
     start: Ints,
-    lower: Ints,
-    upper: Ints,
-    banned: Bools,
+    lower: Table[Ints],
+    upper: Table[Ints],
+    banned: Table[Bools],
     noise: float,
     group: Ints,
-    held: Ints,
-    price: Floats,
+    held: Table[Ints],
+    price: Out[Table[Floats]],
 ) -> None:
     """price[g, p], the dual of passing position p in group g, for the group at each position; held[g, p] counts group g
     at positions 0 .. p. At most as many sweeps as nodes; rises within `noise` count as ties."""

@@ -143,8 +143,7 @@ class LatticePath(Problem):
         return with_constant(self.program, self.constant)
 
     def flow(self) -> MinCostFlow:
-        """One unit from the first state to the last: edges are arcs with negated gains as costs, chain by chain; the
-        constant is left out."""
+        """One unit from the first state to the last; costs of arcs are gains negated, without the constant."""
         levels = self.levels
         chain, tail = np.nonzero(levels.there)
         supply = np.zeros(self.states, dtype=np.int64)

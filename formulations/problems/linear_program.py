@@ -125,8 +125,45 @@ def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
     return equations, floors, ceilings
 
 
+class RowProgram(Problem):
+    """A linear or quadratic objective over row_lower <= matrix x <= row_upper, lower <= x <= upper."""
+
+    matrix: csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    variables: tuple[Block, ...]
+    rows: tuple[Block, ...]
+
+    @property
+    def shape_text(self) -> str:
+        return f"{plural(self.row_lower.size, 'row')} × {plural(self.lower.size, 'variable')}"
+
+    @property
+    def rounding(self) -> float:
+        return 64.0 * EPSILON * self.scale
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        return min(self.rounding, 1e-12 * self.magnitude_at(x))
+
+    @property
+    def tolerance(self) -> float:
+        """The feasibility tolerance, in the units of `violation`."""
+        return TOLERANCE
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.variables, x)
+
+    def variable_name(self, column: int) -> str:
+        return name_at(self.variables, column)
+
+    def row_name(self, row: int) -> str:
+        return name_at(self.rows, row)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearProgram(Problem):
+class LinearProgram(RowProgram):
     """maximize (or minimize) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
     `integer` marks integer variables. `variables` and `rows` name columns and rows by block. A dual y has one entry per
@@ -195,10 +232,6 @@ class LinearProgram(Problem):
         )
 
     @property
-    def shape_text(self) -> str:
-        return f"{plural(self.row_lower.size, 'row')} × {plural(self.objective.size, 'variable')}"
-
-    @property
     def size(self) -> int:
         return int(self.matrix.nnz) + self.objective.size
 
@@ -213,20 +246,8 @@ class LinearProgram(Problem):
         finite_limits = [np.where(np.isfinite(limit), np.abs(limit), 1.0) for limit in (self.lower, self.upper)]
         return np.maximum(1.0, np.maximum(*finite_limits))
 
-    @property
-    def rounding(self) -> float:
-        return 64.0 * EPSILON * self.scale
-
     def magnitude_at(self, x: NDArray[Any]) -> float:
         return min(self.scale, max(float(np.abs(self.objective) @ np.abs(x)), least_size(self.objective)))
-
-    def rounding_at(self, x: NDArray[Any]) -> float:
-        return min(self.rounding, 1e-12 * self.magnitude_at(x))
-
-    @property
-    def tolerance(self) -> float:
-        """The feasibility tolerance, in the units of `violation`."""
-        return TOLERANCE
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.objective @ x)
@@ -455,17 +476,8 @@ class LinearProgram(Problem):
         there = np.where(np.asarray(y) > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper))
         return np.where(there, y, 0.0)
 
-    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        return split_by_block(self.variables, x)
-
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return split_by_block(self.rows, self.active_dual(y))
-
-    def variable_name(self, column: int) -> str:
-        return name_at(self.variables, column)
-
-    def row_name(self, row: int) -> str:
-        return name_at(self.rows, row)
 
 
 FIELDS = tuple(field.name for field in fields(LinearProgram))

@@ -111,8 +111,7 @@ class Problem(CompactReprMixin, ABC):
 
     @property
     def program(self) -> Program:
-        """The problem as a `Program` of rows and columns; raises `UnsupportedProblemError` if the class has
-        none."""
+        """The problem as rows and columns; raises `UnsupportedProblemError` if the class has none."""
         raise UnsupportedProblemError(f"{type(self).__name__} cannot be restated as a linear or quadratic program")
 
     @property

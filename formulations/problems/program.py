@@ -181,8 +181,7 @@ class BlockNames:
 
 
 def with_constant(program: Program, constant: float) -> Program:
-    """The program with this constant as the cost of a variable fixed at 1, an integer if all others are; unchanged for
-    0."""
+    """The program with this constant, unless 0, as the cost of a variable fixed at 1, an integer if all others are."""
     if not constant:
         return program
     size = program.objective.size

@@ -12,13 +12,13 @@ from scipy.sparse import csr_array, hstack
 from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.display import CompactReprMixin, plural
+from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.problems.directed_rounding import UNIT, Pair, above, added, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
-from formulations.problems.linear_program import LinearProgram, finite_matrix, least_size
-from formulations.problems.problem import EPSILON, Problem, checked_dual, unit
-from formulations.problems.program import Block, BlockNames, Program, name_at, split_by_block, with_constant
+from formulations.problems.linear_program import LinearProgram, RowProgram, finite_matrix, least_size
+from formulations.problems.problem import EPSILON, checked_dual, unit
+from formulations.problems.program import Block, BlockNames, Program, name_at, with_constant
 from formulations.time_limit import is_out_of_time
 
 TRIES = 4  # maximum number of corrections of duals without a bound
@@ -63,6 +63,15 @@ def least_eigenvalue(matrix: Floats) -> float:
     return 0.0
 
 
+def scaled_least(matrix: Floats) -> tuple[float, Floats]:
+    """`least_eigenvalue` of the matrix scaled to a diagonal of order one, 0 if that is not positive; the scale."""
+    diagonal = np.diag(matrix)
+    if not (diagonal > 0.0).all():
+        return 0.0, np.ones(diagonal.size)
+    scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+    return least_eigenvalue(matrix * scale[:, None] * scale), scale
+
+
 def is_nearly_positive(matrix: Floats) -> bool:
     """Whether Cholesky's method shows at once that no eigenvalue of a symmetric matrix is below -1e-9 times the largest
     diagonal entry (or 1)."""
@@ -74,7 +83,7 @@ def is_nearly_positive(matrix: Floats) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticProgram(Problem):
+class QuadraticProgram(RowProgram):
     """min (or max) ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
     `hessian` is symmetric, positive semidefinite for a minimum and negative semidefinite for a maximum (see
@@ -153,10 +162,6 @@ class QuadraticProgram(Problem):
         return self.linearized(self.linear)
 
     @property
-    def shape_text(self) -> str:
-        return f"{plural(self.row_lower.size, 'row')} × {plural(self.linear.size, 'variable')}"
-
-    @property
     def size(self) -> int:
         return int(self.matrix.nnz + self.hessian.nnz) + self.linear.size
 
@@ -166,21 +171,10 @@ class QuadraticProgram(Problem):
         reach = self._feasible_set.reach
         return float(np.abs(self.linear) @ reach + reach @ (abs(self.hessian) @ reach))
 
-    @property
-    def rounding(self) -> float:
-        return 64.0 * EPSILON * self.scale
-
     def magnitude_at(self, x: NDArray[Any]) -> float:
         size = np.abs(x)
         terms = float(np.abs(self.linear) @ size + size @ (abs(self.hessian) @ size))
         return min(self.scale, max(terms, least_size(np.append(self.hessian.data, self.linear))))
-
-    def rounding_at(self, x: NDArray[Any]) -> float:
-        return min(self.rounding, 1e-12 * self.magnitude_at(x))
-
-    @property
-    def tolerance(self) -> float:
-        return self._feasible_set.tolerance
 
     def value(self, x: NDArray[Any]) -> float:
         return float(0.5 * x @ (self.hessian @ x) + self.linear @ x)
@@ -275,8 +269,7 @@ class QuadraticProgram(Problem):
         return cost, digits, bent.off + EPSILON**2 * size * (bent.low != 0.0)
 
     def _bound_at(self, prices: Floats, z: Floats) -> tuple[float, Floats | None]:
-        """The bound of these duals and z, and a step from z that lowers what the curvature pays; None if it pays
-        nothing."""
+        """The bound of these duals and z; a step from z that lowers what curvature pays, None if it pays nothing."""
         bent = self._hessian_product(z)
         curved, lost = weighted(-0.5 * z, bent)
         cost, digits, off = self._gradient(bent)
@@ -325,13 +318,7 @@ class QuadraticProgram(Problem):
             part = np.flatnonzero(label == component)
             if part.size > MOST_DENSE:
                 continue
-            dense = self.hessian[part][:, part].toarray()
-            diagonal = np.diag(dense)
-            if not (diagonal > 0.0).all():
-                continue
-            scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
-            known.scale[part] = scale
-            known.least[part] = least_eigenvalue(dense * scale[:, None] * scale)
+            known.least[part], known.scale[part] = scaled_least(self.hessian[part][:, part].toarray())
             if known.least[part[0]] > 0.0:
                 known.parts.append(part)
         return known
@@ -354,14 +341,10 @@ class QuadraticProgram(Problem):
             return None
         gram = (rows.T @ rows).toarray()
         weight = unit(np.array([most])) / unit(np.array([float(np.diag(gram).max())]))
-        dense = self.hessian.toarray() + weight * gram
-        diagonal = np.diag(dense)
-        if not (diagonal > 0.0).all():
-            return None
-        scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+        least, scale = scaled_least(self.hessian.toarray() + weight * gram)
         rounding = (abs(self.hessian).toarray() + weight * (abs(rows).T @ abs(rows)).toarray()) * UNIT
         error = 2.0 * (rows.shape[0] + 4) * float((rounding * scale[:, None] * scale).sum(axis=1).max())
-        least = least_eigenvalue(dense * scale[:, None] * scale) - error
+        least -= error
         return (Curvature(np.full(size, least), scale, [], set()), weight) if least > 0.0 else None
 
     @cached_property
@@ -382,17 +365,8 @@ class QuadraticProgram(Problem):
         rows = self.row_lower.size
         return np.concatenate([self._feasible_set.active_dual(y[:rows]), y[rows:]])
 
-    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        return split_by_block(self.variables, x)
-
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return self._feasible_set.named_dual(y[: self.row_lower.size])
-
-    def variable_name(self, column: int) -> str:
-        return name_at(self.variables, column)
-
-    def row_name(self, row: int) -> str:
-        return name_at(self.rows, row)
 
 
 def program_of(

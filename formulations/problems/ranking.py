@@ -167,11 +167,11 @@ class RankTwoAssignment(Memoized, OrderProblem):
         return GainLevels.of_long_list(self.scores, self.gain, self.discount, self.position_weights, alone=True)
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
-        from formulations.problems.ranking_duals import judged
+        from formulations.problems.ranking_duals import RankedQueries, judged
 
         ends, rows = np.array([0, self.positions]), np.arange(self.positions)
-        data = (self.scores[x], self.gain[x], self.discount, self.position_weights, ends, rows)
-        return float(judged(*data, np.zeros(1))[0][0])
+        ranked = RankedQueries(self.scores[x], self.gain[x], self.discount, self.position_weights, ends, rows)
+        return float(judged(ranked, np.zeros(1))[0][0])
 
     def bound(self, y: Floats) -> float:
         from formulations.problems.ranking_duals import bound_of_prices

@@ -12,29 +12,27 @@ c_q (s_x - s_y) <= v_x - v_y <= c_p (s_x - s_y) for x at p, y at q > p, so v - c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, Deferral, compiled, inlined, is_small
+from formulations.arrays import Floats, Ints, Out, frozen
+from formulations.compiled import PAIRS, Deferral, compiled, inlined, is_small, longest_query
 from formulations.parallel import share_ranges
-from formulations.problems.directed_rounding import above, added, below, multiplied, products
-
-EPSILON = 2.0**-52
+from formulations.problems.directed_rounding import DROPPED, TINY, above, added, below, multiplied, products
+from formulations.problems.problem import EPSILON
 
 PASSES = 4  # typical number of passes over all pairs of position and document
-
-SPLIT = 2.0**27 + 1.0
 
 MOST_PASSES = 256  # over the positions of a long list, for duals that need not be the least ones
 HALVINGS = 128  # more than there are bits in a number of positions
 
-TINY, DROPPED = 2.0**-900, 2.0**-1040
-"""Below TINY a product drops digits that no double holds; DROPPED is more than they are worth."""
+_sum: Callable[[float, float], tuple[float, float]] = inlined(cast(Any, added))
+_product: Callable[[float, float], tuple[float, float]] = inlined(cast(Any, multiplied))
+"""The sum or product, and its rounding error."""
 
 
 @inlined
@@ -45,8 +43,10 @@ def _tallest(values: Floats) -> float:
     return found
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
-def settle_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> None:
+@compiled()
+def settle_prices(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Out[Floats]
+) -> None:
     """The least duals >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
 
     Bellman-Ford as in `assignment.settle`. Without convergence the order is not optimal, and the result is still dual
@@ -79,27 +79,6 @@ def settle_prices(scores: Floats, gain: Floats, discount: Floats, position_weigh
 
 
 @inlined
-def _sum(left: float, right: float) -> tuple[float, float]:
-    """The sum and its rounding error."""
-    total = left + right
-    moved = total - left
-    return total, (left - (total - moved)) + (right - moved)
-
-
-@inlined
-def _product(left: float, right: float) -> tuple[float, float]:
-    """The product and its rounding error."""
-    product = left * right
-    moved = SPLIT * left
-    a = moved - (moved - left)
-    b = left - a
-    moved = SPLIT * right
-    c = moved - (moved - right)
-    d = right - c
-    return product, b * d - (((product - a * c) - b * c) - a * d)
-
-
-@inlined
 def _profit(c: float, s: float, a: float, b: float, v: float) -> tuple[float, float, float]:
     """c s - a b - v as a pair of doubles, and a bound on its error."""
     up, up_digits = _product(c, s)
@@ -125,9 +104,15 @@ def _above(high: float, low: float, off: float) -> float:
     return float(np.nextafter(near, np.inf) if digits > 0.0 else near)
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS))
+@compiled()
 def settle_levels(
-    scores: Floats, worth: Floats, held: Ints, first: Ints, discount: Floats, position_weights: Floats, prices: Floats
+    scores: Floats,
+    worth: Floats,
+    held: Ints,
+    first: Ints,
+    discount: Floats,
+    position_weights: Floats,
+    prices: Out[Floats],
 ) -> None:
     """The duals of `settle_prices`, up to its noise, where all documents are placed and those of a gain by falling
     scores. held[first[h] : first[h + 1]]: the positions of gain worth[h], from the top."""
@@ -186,7 +171,7 @@ def _total_above(prices: Any, best: Any, rest: Any, off: float, size: float) -> 
     return _above(high, low, 2.0 * off)
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
+@compiled()
 def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
     """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up.
 
@@ -233,7 +218,7 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: F
     return _total_above(prices, best, rest, off, size)
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
+@compiled()
 def bound_of_levels(
     scores: Floats, worth: Floats, first: Ints, discount: Floats, position_weights: Floats, prices: Floats
 ) -> float:
@@ -288,24 +273,20 @@ def bound_of_levels(
     return _total_above(prices, best, rest, 2.0 * HALVINGS * positions * lacks, size)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, READ_FLOATS,
-        FLOATS, FLOATS,
-    )
-)  # fmt: skip
+class RankedQueries(NamedTuple):
+    """Query q owns rows offsets[q] : offsets[q + 1] of all arrays; order: the document at each of its positions."""
+
+    scores: Floats
+    gain: Floats
+    discount: Floats
+    position_weights: Floats
+    offsets: Ints
+    order: Ints
+
+
+@compiled()
 def judge_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    begin: int,
-    end: int,
-    left: Floats,
-    value: Floats,
-    bound: Floats,
+    queries: RankedQueries, begin: int, end: int, left: Floats, value: Out[Floats], bound: Out[Floats]
 ) -> None:
     """value[q]: the value of order[offsets[q] : offsets[q + 1]], rounded down; bound[q]: the value plus the error of
     the search, rounded up; for begin <= q < end.
@@ -314,9 +295,8 @@ def judge_range(
     (n + 4) ε (Σ_i |c_i - floor| max|s| + Σ_i |a_i - floor| max|b|) for any order, with or without cancellation.
     left[q]: the error reported by the search, including that of its own order.
     """
-    longest = 0
-    for q in range(begin, end):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    scores, gain, discount, position_weights, offsets, order = queries
+    longest = longest_query(offsets, begin, end)
     s, b, highs, lows = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(begin, end):
         first, last = offsets[q], offsets[q + 1]
@@ -360,24 +340,11 @@ def judge_range(
         bound[q] = _above(highs[0], lows[0], 2.0 * off + noise)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, FLOATS,
-    )
-)  # fmt: skip
-def prove_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    begin: int,
-    end: int,
-    bound: Floats,
-) -> None:
+@compiled()
+def prove_range(queries: RankedQueries, begin: int, end: int, bound: Out[Floats]) -> None:
     """bound[q]: the dual bound of query q with documents order[offsets[q] : offsets[q + 1]], rounded up, for
     begin <= q < end with an infinite one."""
+    scores, gain, discount, position_weights, offsets, order = queries
     for q in range(begin, end):
         if bound[q] < np.inf:
             continue
@@ -543,10 +510,10 @@ def _profits(c: Floats, s: Floats, a: Floats, b: Floats, v: Floats) -> tuple[Flo
     return high, low, off + np.where(tiny, DROPPED, 0.0)
 
 
-def bounds_of_orders(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, order: Ints
-) -> Floats:
+def bounds_of_orders(queries: RankedQueries) -> Floats:
     """The dual bound of each query q with documents order[offsets[q] : offsets[q + 1]], rounded up."""
+    queries = RankedQueries._make(map(frozen, queries))
+    scores, gain, discount, position_weights, offsets, order = queries
     bound = np.full(offsets.size - 1, np.inf)
     compiles = not is_small(offsets) or prove_range.is_ready
     chosen = np.flatnonzero(np.diff(offsets) ** 2 > PAIRS) if compiles else np.arange(bound.size)
@@ -564,51 +531,33 @@ def bounds_of_orders(
         one = (scores[rows], gain[rows], *one[2:])
         bound[q] = bound_in_numpy(*one, settle_in_numpy(*one))
     if compiles:
-        inputs = (scores, gain, discount, position_weights, offsets, order)
-        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*inputs, begin, end, bound))
+        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(queries, begin, end, bound))
     return bound
 
 
 JUDGING = Deferral(1.0)  # seconds that compiling `judge_range` takes, about
 
 
-def judged(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    left: Floats,
-    compiled: bool | None = None,
-) -> tuple[Floats, Floats]:
+def judged(queries: RankedQueries, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
     """As `judge_range`, for all queries: the value of the orders, rounded down, and an upper bound with the error that
     the search `left`, rounded up. compiled: whether kernels are used; None: for batches that are not small, and as
     `JUDGING` says."""
+    queries, offsets = RankedQueries._make(map(frozen, queries)), queries.offsets
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
-    inputs = (scores, gain, discount, position_weights, offsets, order)
     if compiled is None:
         compiled = not is_small(offsets) or JUDGING.ends(judge_range)
     if compiled:
-        share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*inputs, begin, end, left, value, bound))
+        share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(queries, begin, end, left, value, bound))
         return value, bound
     with JUDGING.counted():
         for q in range(len(value)):
-            value[q], bound[q] = _judged_one(*inputs, q, float(left[q]))
+            value[q], bound[q] = _judged_one(queries, q, float(left[q]))
     return value, bound
 
 
-def _judged_one(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    position_weights: Floats,
-    offsets: Ints,
-    order: Ints,
-    query: int,
-    left: float,
-) -> tuple[float, float]:
+def _judged_one(queries: RankedQueries, query: int, left: float) -> tuple[float, float]:
     """Value and bound of one query by exact sums."""
+    scores, gain, discount, position_weights, offsets, order = queries
     low, high = offsets[query : query + 2].tolist()
     rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]
     s, b = scores[rows], gain[rows]

@@ -41,8 +41,7 @@ from formulations.registry import load
 
 
 def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Floats, kappa: float) -> float:
-    """The bound without constants, rounded up; scores descending, share[i] discount[position] the gain of the i-th
-    relevant document."""
+    """The bound of this module's docstring without constants, rounded up; scores in falling order."""
     earned = share[: good.size] * discount[: good.size]
     assigned, size, most = np.zeros(bad.size), np.zeros(bad.size), np.zeros(bad.size)
     for i in range(good.size - 1, -1, -1):

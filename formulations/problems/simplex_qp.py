@@ -221,8 +221,7 @@ class GroupedSimplexQP(Problem):
         return float(self.lam / 2.0 * (y @ y) + self.capacity @ heights)
 
     def _heights(self, step: Floats) -> Floats:
-        """(G,) max(0, the highest plane) of each group at w₀ + step, rounded up: planes that may be the highest are
-        summed exactly if there are few."""
+        """(G,) max(0, the highest plane) of each group at w₀ + step, rounded up; few near it are summed exactly."""
         there = self.values + self.slopes @ step
         lost = UNIT * (step.size + 8.0) * (np.abs(self.values) + np.sqrt(self._squares * float(step @ step)))
         lost += UNIT * np.abs(there)

@@ -133,10 +133,8 @@ def list_solvers() -> list[str]:
     first = {target: name for name, target in reversed(SOLVERS.items())}
     for name in (first[target] for target in dict.fromkeys(SOLVERS.values())):
         kind = load(SOLVERS[name])
-        variants = kind.backends() if hasattr(kind, "backends") else ()
+        variants = (kind.backends() if hasattr(kind, "backends") else ()) or ("",)
         found.extend(f"{name}:{variant}" if variant else name for variant in variants)
-        if not variants:
-            found.append(name)
     return found
 
 

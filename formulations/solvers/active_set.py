@@ -14,6 +14,7 @@ from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.solver import Solver, SolverResult
 
 FEW = 32  # number of planes that Python handles in a millisecond
+MANY = 512  # number of planes that Python handles in seconds, where daqp gives no initial weights
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class ActiveSet(Solver):
     groups, those with a plane above the one that holds the capacity are processed, the worst first.
 
     compiled: whether to use compiled code; None: if there are more than FEW planes. For small data Python is fast
-        enough, with initial weights from daqp.
+        enough, with initial weights from daqp; if it finds none for more than MANY planes, compiled code is used.
     max_steps: planes that may enter; 0 means 50 times their number plus 200.
     """
 
@@ -53,10 +54,8 @@ class ActiveSet(Solver):
             if guess is not None and np.isfinite(guess).all():
                 guess = problem.feasible(guess)
                 hot = guess if hot is None or problem.value(guess) > problem.value(hot) else hot
-        weights, step, steps, gap = climbed(
-            problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam),
-            hot, self.tolerance, self.max_steps, compiled,
-        )  # fmt: skip
+            compiled = guess is None and planes > MANY
+        weights, step, steps, gap = climbed(problem, hot, self.tolerance, self.max_steps, compiled)
         return SolverResult(weights, step, f"{steps} steps", {"gap": gap})
 
 

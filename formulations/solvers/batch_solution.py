@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.relevance_batch import argmax_of_patterns, judge
 from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, layout_of
 from formulations.arrays import Bools, Floats, Ints, as_integer, generator
 from formulations.certificates.certify import certify
@@ -19,6 +20,9 @@ from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.ranking import RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import OrderValues
+
+if TYPE_CHECKING:
+    from formulations.problems.ranking_duals import RankedQueries
 
 RATIONAL_DOCUMENTS = 400  # largest query that is proved in rational numbers, which takes about a second
 
@@ -111,11 +115,15 @@ class BatchSolution(QuerySolutions[RankTwoBatch]):
     def _judged(self, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
         from formulations.problems.ranking_duals import judged
 
-        return judged(*self._given(), left, compiled)
+        return judged(self._ranked(), left, compiled)
 
-    def _given(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
+    def _ranked(self) -> RankedQueries:
+        from formulations.problems.ranking_duals import RankedQueries
+
         batch = self.problems
-        return batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets, self.order
+        return RankedQueries(
+            batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets, self.order
+        )
 
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
         """The same solution with values recomputed and bounds from duals of every query, for any solver and proof; both
@@ -126,7 +134,7 @@ class BatchSolution(QuerySolutions[RankTwoBatch]):
         """
         from formulations.problems.ranking_duals import bounds_of_orders
 
-        batch, bound = self.problems, bounds_of_orders(*self._given())
+        batch, bound = self.problems, bounds_of_orders(self._ranked())
         value, _ = self._judged(np.zeros(len(self)), not is_small(batch.offsets))
         answer = replace(self, value=value, bound=bound)
         sizes = np.diff(batch.offsets)
@@ -146,10 +154,8 @@ a few times the cost of the argmax."""
 class RelevanceSolution(QuerySolutions[RelevanceBatch]):
     """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
 
-    `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
-    gain(y), with the measure as gain, and `bound` an upper bound, one number per query; `algorithm` the method; `known`
-    the values of the orders, if known. The bound of the exact argmax is its value plus the rounding errors of the
-    search; the bound of any other solver comes from the potentials of its lattice.
+    As `BatchSolution`, but `value` is max over orders of r(y)ᵀs - gain(y), with the measure as gain; `known` holds the
+    values of the orders, if known. The bound of other solvers comes from the potentials of the lattice.
     """
 
     known: OrderValues | None = None
@@ -160,8 +166,6 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
             return self.known
         if is_small(self.problems.offsets):
             return self.problems.judged(self.order)
-        from formulations.argmax.relevance_batch import judge
-
         return judge(self.problems, np.ascontiguousarray(self.order, dtype=np.int64))
 
     @property
@@ -204,8 +208,6 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
                 problem = batch[query]
                 bound[query] = problem.bound(problem.lattice().potentials)
             return bound
-        from formulations.argmax.relevance_batch import argmax_of_patterns
-
         algorithm = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
         _, values = argmax_of_patterns(batch, layout, np.where(taken, algorithm, SORT).astype(np.int8))
         left = 2.0 * batch.left

@@ -11,7 +11,7 @@ import numpy as np
 from formulations.bridges.widening import rounded_costs
 from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Problem, Solution
+from formulations.problems.problem import Solution
 from formulations.solvers.ortools import load
 from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
 
@@ -43,9 +43,7 @@ class CpSat(Solver):
     def __post_init__(self) -> None:
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
 
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        if not isinstance(problem, LinearProgram):
-            return None
+    def reason_unsupported(self, problem: Any) -> str | None:
         if problem.integer is None or not problem.integer.all():
             real = problem.objective.size if problem.integer is None else int((~problem.integer).sum())
             count = f"{real} variable{'s are' if real > 1 else ' is'} continuous"

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from formulations.solvers.back_ends import CVXPY, BackEnd, crashes, missing, pre
 from formulations.solvers.highs import cost_unit, presolve
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.time_limit import LEAST, is_used_up
-
-if TYPE_CHECKING:
-    import cvxpy
 
 TIME_LIMIT = {
     **dict.fromkeys(("CLARABEL", "DAQP", "HIGHS", "OSQP"), "time_limit"),
@@ -96,7 +93,6 @@ class Cvxpy(Solver):
 
     def __post_init__(self) -> None:
         check_type("backend", self.backend, str, error=UnknownSolverError)
-        check_type("options", self.options, Mapping, error=UnknownSolverError)
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
         if self.backend and self.backend not in CVXPY and self.backend not in _known_to_cvxpy():
             raise UnknownSolverError(missing("cvxpy", CVXPY, self.backend))
@@ -165,7 +161,6 @@ class Cvxpy(Solver):
         return None
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
-
         if isinstance(problem, CvxpyProblem):
             seconds = self._run(problem.statement, warm=warm_start is not None)
             details = {**_counted(problem.statement), **self._claim(problem.statement, seconds)}
@@ -307,10 +302,8 @@ def usual_unit(costs: Floats) -> float:
 def _stated(
     problem: LinearProgram | QuadraticProgram | GroupedSimplexQP, unit_of: Callable[[Floats], float] = usual_unit
 ) -> tuple[Any, Any, Prices]:
-    """The cvxpy problem, the expression of the point, and a function that reads the row duals after the solve.
-
-    Always a minimum with an objective scaled to order one, so that signs and tolerances have one meaning.
-    """
+    """The cvxpy problem (a minimum with an objective of order one, so that signs and tolerances have one meaning), the
+    expression of the point, and a function that reads the row duals after the solve."""
     import cvxpy
 
     if isinstance(problem, GroupedSimplexQP):
@@ -355,7 +348,7 @@ def _stated(
     return cvxpy.Problem(cvxpy.Minimize(objective), [side[1] for side in sides] + limits), x, prices
 
 
-def stated(program: GroupedSimplexQP) -> tuple[cvxpy.Problem, Any]:
+def stated(program: GroupedSimplexQP) -> tuple[Any, Any]:
     """The program as `GroupedSimplexQP` defines it, in cvxpy, and its variable α.
 
     The step is a variable of its own, so that cvxpy never sees the Gram matrix. cvxpy's solvers want numbers of order

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from formulations.argmax.assignment import assign_queries, candidates_of
+from formulations.argmax.group_limits import prefix_argmax
+from formulations.argmax.layout import ANY, WAYS, Answers, Layout, fill_cones
+from formulations.argmax.relevance_batch import argmax_of_patterns, kernels_for
+from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
+from formulations.argmax.relevance_numpy import search_small
 from formulations.arrays import Floats, Ints
 from formulations.compiled import Deferral, is_small
 from formulations.problems.group_sequence import GroupSequence
@@ -17,9 +22,6 @@ from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.solver import Solver, SolverResult
-
-if TYPE_CHECKING:
-    from formulations.argmax.layout import Layout
 
 DEFERRAL = Deferral(9.0)  # seconds that compiling the argmax takes, about
 
@@ -48,8 +50,6 @@ class ExactArgmax(Solver):
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
         if isinstance(problem, GroupSequence):
-            from formulations.argmax.group_limits import prefix_argmax
-
             group, price = prefix_argmax(problem)
             return SolverResult(group, price.ravel(), message="shortest paths")
         if isinstance(problem, LatticePath):
@@ -67,9 +67,8 @@ class ExactArgmax(Solver):
 
     def for_batch(self, offsets: Ints) -> ExactArgmax:
         """The same for a batch of these queries and for any part of it, by the data alone."""
-        if self.compiled is not None:
-            return self
-        return replace(self, compiled=self.max_states is not None or not is_small(offsets))
+        large = self.max_states is not None or not is_small(offsets)
+        return self if self.compiled is not None else replace(self, compiled=large)
 
     def for_data(self, batch: RankTwoBatch | RelevanceBatch) -> ExactArgmax:
         """The same for this batch, by its data alone."""
@@ -77,11 +76,8 @@ class ExactArgmax(Solver):
 
     def _is_large(self, batch: RankTwoBatch | RelevanceBatch) -> bool:
         """Whether compiled code is used in any case."""
-        if isinstance(batch, RankTwoBatch):
-            return self.max_states is not None or not is_small(batch.offsets)
-        from formulations.argmax.relevance_layout import layout_of
-
-        return self.max_states is not None or not layout_of(batch).is_small(batch)
+        small = is_small(batch.offsets) if isinstance(batch, RankTwoBatch) else layout_of(batch).is_small(batch)
+        return self.max_states is not None or not small
 
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
@@ -92,17 +88,15 @@ class ExactArgmax(Solver):
         if isinstance(batch, RelevanceBatch):
             return self._solve_patterns(batch)
         from formulations.argmax.batch import argmax_of, merge_range
-        from formulations.argmax.layout import WAYS, Layout, fill_cones
 
         compiled, deferral = self.compiled, DEFERRAL if self.compiled is None else None
         if compiled is None:
             compiled = self._is_large(batch) or DEFERRAL.ends(merge_range, fill_cones)
         if not compiled:
-            count = len(batch)
-            found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
+            found = Answers.empty(batch.offsets, ANY)
             weights = (batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets)
             with DEFERRAL.counted():
-                assign_queries(*weights, np.arange(count), *found)
+                assign_queries(*weights, np.arange(len(batch)), found)
             return BatchSolution(batch, *found, WAYS, self.spec)
 
         layout = batch.cached(
@@ -115,23 +109,15 @@ class ExactArgmax(Solver):
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
 
     def _solve_patterns(self, batch: RelevanceBatch) -> RelevanceSolution:
-        from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
-
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:
-            from formulations.argmax.relevance_batch import kernels_for
-
             compiled = self._is_large(batch) or DEFERRAL.ends(*kernels_for(batch, layout.algorithm))
         if not compiled:
-            from formulations.argmax.relevance_numpy import search_small
-
             with DEFERRAL.counted():
                 order, ways = search_small(batch, layout)
                 values = batch.judged(order)
         else:
-            from formulations.argmax.relevance_batch import argmax_of_patterns
-
             ways = layout.algorithm
             order, values = argmax_of_patterns(batch, layout, ways)
         bound = values.value + layout.hidden(batch, ways)

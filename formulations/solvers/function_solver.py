@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class FunctionSolver:
     accepts: tuple[type[Problem], ...]
     name: str
     package: str = ""
-    declining: Callable[[Any], str | None] | None = field(default=None)
+    declining: Callable[[Any], str | None] | None = None
 
     @property
     def spec(self) -> str:

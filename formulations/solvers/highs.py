@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, check_type
 from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Problem, Solution, Status, row_units, unit
+from formulations.problems.problem import Solution, Status, row_units, unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
 from formulations.time_limit import LEAST, seconds_left
 
@@ -88,12 +88,11 @@ class Highs(Solver):
     spec = "highs"
 
     def __post_init__(self) -> None:
-        for name in ("method", "presolve"):
-            check_type(name, getattr(self, name), str, error=UnknownSolverError)
-        if self.method not in ("choose", "simplex", "ipm", "pdlp"):
-            raise UnknownSolverError(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
-        if self.presolve not in ("choose", "on", "off"):
-            raise UnknownSolverError(f"'highs' has no presolve {self.presolve!r}; it has choose, on and off")
+        for name, known in (("method", ("choose", "simplex", "ipm", "pdlp")), ("presolve", ("choose", "on", "off"))):
+            value = getattr(self, name)
+            check_type(name, value, str, error=UnknownSolverError)
+            if value not in known:
+                raise UnknownSolverError(f"'highs' has no {name} {value!r}; it has {', '.join(known)}")
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
         if self.options:
             import highspy
@@ -106,9 +105,7 @@ class Highs(Solver):
                         f"'highs' has no option {name!r} of value {value!r}; see the list of options of HiGHS"
                     )
 
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        if not isinstance(problem, LinearProgram):
-            return None
+    def reason_unsupported(self, problem: Any) -> str | None:
         entries = np.abs(problem.matrix.data) / np.repeat(row_units(problem.matrix), np.diff(problem.matrix.indptr))
         if ((entries <= DROPPED) & (entries > 0)).any():
             return "it drops coefficients that are 1e-24 or less of the largest in their row; rescale columns"
@@ -174,8 +171,8 @@ class Highs(Solver):
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
         details = {"reported_bound": bound, "iterations": run.iterations, **run.claim(integer=True)}
-        left = self if self.time_limit is None else replace(self, time_limit=max(self.time_limit - run.seconds, LEAST))
-        relaxation = _Run(problem, left, relaxed=True)
+        limit = None if self.time_limit is None else max(self.time_limit - run.highs.getRunTime(), LEAST)
+        relaxation = _Run(problem, replace(self, time_limit=limit), relaxed=True)
         try:
             relaxation.solve()
         except SolverError:
@@ -437,10 +434,6 @@ class _Run:
         names += [f"limits of {self.problem.variable_name(column)}" for column in np.flatnonzero(columns).tolist()]
         integers = "" if relaxed else " for integers"
         return f"Conflict{integers}: {', '.join(names)}"
-
-    @property
-    def seconds(self) -> float:
-        return float(self.highs.getRunTime())
 
     @property
     def iterations(self) -> int:

@@ -1,9 +1,4 @@
-"""Models of other modeling tools as problems, and problems as models of these.
-
-    as_problem(model)                       accepts
-    linear, integer and quadratic models    cvxpy, linopy, PuLP, OR-Tools (MathOpt, model_builder, pywraplp), highspy
-    files                                   .mps, .lp, and what gurobipy writes
-    arguments of scipy.optimize.linprog     as keywords or as a dict
+"""Models of other modeling tools as problems (`as_problem`), and problems as models of these.
 
 The arrays of a model are copied as they are: no number is rescaled. cvxpy models are read after cvxpy's own
 canonicalization (`cvxpy_models`). A constant of the objective is the cost of a variable "objective constant" fixed at
@@ -19,7 +14,7 @@ subject to  A_ub[0]: x[0] + x[1] <= 4
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse, tril, triu, vstack
 
-from formulations.arrays import Floats, Ints, numbers
+from formulations.arrays import Ints, numbers
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.linear_program import finite_matrix
 from formulations.problems.problem import Problem, Solution
@@ -76,7 +71,7 @@ def as_problem(model: Any = None, **linprog: Any) -> Problem:
     if isinstance(model, str | PathLike):
         problem: Problem = load("formulations.io.toml_file:read_program")(model)
         return problem
-    reader = _reader(model)
+    reader, _ = _reader(model)
     if reader is None:
         raise UnsupportedProblemError(
             f"problem cannot be a {type(model).__name__}; pass a problem of formulations, a model of cvxpy, linopy, "
@@ -85,14 +80,14 @@ def as_problem(model: Any = None, **linprog: Any) -> Problem:
     return reader(model)
 
 
-def _reader(model: Any) -> Callable[[Any], Problem] | None:
-    """The function that reads models of this class, None for any other object."""
+def _reader(model: Any) -> tuple[Callable[[Any], Problem] | None, Callable[[Any, Solution], None] | None]:
+    """What reads models of this class and what writes solutions into them; None where there is none."""
     for base in type(model).__mro__:
         module, name = base.__module__, base.__name__
-        for package, class_name, reader in READERS:
+        for package, class_name, reader, write in READERS:
             if name == class_name and (module == package or module.startswith(f"{package}.")):
-                return reader
-    return None
+                return reader, write
+    return None, None
 
 
 def _refuse(**parts: Any) -> None:
@@ -240,7 +235,10 @@ def _from_pulp(model: Any) -> Problem:
         cost,
         _sparse(entries, (len(lower), len(variables))),
         (np.array(lower), np.array(upper)),
-        _open_limits([one.lowBound for one in variables], [one.upBound for one in variables]),
+        (
+            np.array([-np.inf if one.lowBound is None else one.lowBound for one in variables], dtype=np.float64),
+            np.array([np.inf if one.upBound is None else one.upBound for one in variables], dtype=np.float64),
+        ),
         (
             BlockNames.scalars("x", (one.name for one in variables)),
             BlockNames.scalars("row", (one.name for one in rows)),
@@ -254,11 +252,6 @@ def _from_pulp(model: Any) -> Problem:
 def _pulp_rows(model: Any) -> list[Any]:
     """The constraints: a method since PuLP 3.3, a dict before."""
     return list(model.constraints() if callable(model.constraints) else model.constraints.values())
-
-
-def _open_limits(lower: Sequence[Any], upper: Sequence[Any]) -> tuple[Floats, Floats]:
-    low = np.array([-np.inf if one is None else one for one in lower], dtype=np.float64)
-    return low, np.array([np.inf if one is None else one for one in upper], dtype=np.float64)
 
 
 def _assign_pulp(model: Any, solution: Solution) -> None:
@@ -299,10 +292,6 @@ def _from_mathopt(model: Any) -> Problem:
         constant=goal.offset,
         hessian=squares + squares.T,
     )
-
-
-def _from_model_builder(model: Any) -> Problem:
-    return _from_proto(model.export_to_proto())
 
 
 def _from_pywraplp(model: Any) -> Problem:
@@ -351,9 +340,7 @@ def _from_highspy(model: Any) -> Problem:
         if squares.format_ == highspy.HessianFormat.kTriangular:
             hessian = csr_array(tril(hessian) + tril(hessian, -1).T)
     sides = (program.row_lower_, program.row_upper_, program.col_lower_, program.col_upper_)
-    limits: list[Floats] = []
-    for side in (np.array(one, dtype=np.float64) for one in sides):
-        limits.append(np.where(np.abs(side) >= ENDLESS, np.copysign(np.inf, side), side))
+    limits = [np.where(np.abs(side) >= ENDLESS, np.copysign(np.inf, side), side) for side in map(np.array, sides)]
     return program_of(
         np.array(program.col_cost_),
         matrix,
@@ -394,36 +381,29 @@ def _from_file_of(model: Any) -> Problem:
     return problem
 
 
-READERS: tuple[tuple[str, str, Callable[[Any], Problem]], ...] = (
-    ("cvxpy", "Problem", from_cvxpy),
-    ("linopy", "Model", _from_linopy),
-    ("pulp", "LpProblem", _from_pulp),
-    ("ortools.math_opt", "Model", _from_mathopt),
-    ("ortools.linear_solver", "Model", _from_model_builder),
-    ("ortools.linear_solver", "Solver", _from_pywraplp),
-    ("highspy", "Highs", _from_highspy),
-    ("gurobipy", "Model", _from_file_of),
+READERS: tuple[tuple[str, str, Callable[[Any], Problem], Callable[[Any, Solution], None] | None], ...] = (
+    ("cvxpy", "Problem", from_cvxpy, assign_cvxpy),
+    ("linopy", "Model", _from_linopy, _assign_linopy),
+    ("pulp", "LpProblem", _from_pulp, _assign_pulp),
+    ("ortools.math_opt", "Model", _from_mathopt, None),
+    ("ortools.linear_solver", "Model", lambda model: _from_proto(model.export_to_proto()), None),
+    ("ortools.linear_solver", "Solver", _from_pywraplp, None),
+    ("highspy", "Highs", _from_highspy, _assign_highspy),
+    ("gurobipy", "Model", _from_file_of, None),
 )
-"""Package, class and reader of the models."""
-
-ASSIGN: dict[Callable[[Any], Problem], Callable[[Any, Solution], None]] = {
-    from_cvxpy: assign_cvxpy,
-    _from_linopy: _assign_linopy,
-    _from_pulp: _assign_pulp,
-    _from_highspy: _assign_highspy,
-}
+"""Package and class of the models, their reader, and what writes a solution into them."""
 
 
 def assign(solution: Solution, model: Any) -> None:
     """Write the values (and, of a program without integers, the duals) of a solution into its model."""
-    reader = _reader(model)
-    if reader not in ASSIGN:
+    reader, write = _reader(model)
+    if write is None:
         raise UnsupportedProblemError(
             f"a {type(model).__name__} holds no solution; read solution.primal, the values by name"
         )
     if reader is not from_cvxpy:
         check_same(as_problem(model), solution)
-    ASSIGN[reader](model, solution)
+    write(model, solution)
 
 
 def _sparse(entries: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -97,8 +98,6 @@ def _routed(problem: MinCostFlow) -> SolverResult:
 
 def load(name: str) -> Any:
     """The module ortools.`name`; its loading warns of SWIG's own types."""
-    import importlib
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(f"ortools.{name}")

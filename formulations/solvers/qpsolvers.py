@@ -14,7 +14,7 @@ from scipy.sparse import csc_matrix
 from formulations.arrays import Floats, check_type
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import row_sides
-from formulations.problems.problem import Problem, Solution
+from formulations.problems.problem import Solution
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, crashes, missing, present
 from formulations.solvers.highs import Highs, cost_unit
@@ -60,7 +60,6 @@ class QpSolvers(Solver):
 
     def __post_init__(self) -> None:
         check_type("backend", self.backend, str, error=UnknownSolverError)
-        check_type("options", self.options, Mapping, error=UnknownSolverError)
         check_limits(self.time_limit, verbose=self.verbose, options=self.options)
         if self.time_limit is not None and not self.supports_time_limit:
             raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
@@ -88,15 +87,13 @@ class QpSolvers(Solver):
     def supports_time_limit(self) -> bool:
         return self.backend in TIME_LIMIT
 
-    def reason_unsupported(self, problem: Problem) -> str | None:
+    def reason_unsupported(self, problem: Any) -> str | None:
         import qpsolvers
 
         if (crash := crashes(self.backend)) is not None:
             return crash
-        if not isinstance(problem, QuadraticProgram) or self.backend in qpsolvers.sparse_solvers:
-            return None
         entries = problem.linear.size * (problem.linear.size + problem.row_lower.size)
-        if entries <= MOST_DENSE:
+        if self.backend in qpsolvers.sparse_solvers or entries <= MOST_DENSE:
             return None
         return f"it takes dense matrices, {entries / 2**27:.3g} GiB here; use 'qpsolvers:clarabel' or 'qpsolvers:piqp'"
 

@@ -78,7 +78,8 @@ def suits(solver: Solver, form: type[Problem]) -> bool:
 def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = None, options: Any = None) -> None:
     """Raise UnknownSolverError unless the time is a positive number of seconds, threads an integer >= 1, the log True
     or False, and options a mapping of names. None leaves the choice to the solver."""
-    if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
+    real = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (real and time_limit > 0):
         raise UnknownSolverError(f"time_limit must be a positive number of seconds, or None; got {time_limit!r}.")
     if threads is not None and (to_integer(threads) or 0) < 1:
         raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
@@ -88,19 +89,12 @@ def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = Non
         raise UnknownSolverError(f"options must be a mapping, {{'name': value}}; got {options!r}.")
 
 
-def _plain(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
 LONGEST = 1000  # largest length of a name with its options
 
 
 def stated(spec: str) -> tuple[str, dict[str, Any]]:
     """The name and the options of "name(option=value, ...)"; values are numbers, quoted strings, True, False, None, or
-    {...} of these.
-
-    Raises UnknownSolverError for any other syntax. Nothing is evaluated.
-    """
+    {...} of these. Raises UnknownSolverError for any other syntax. Nothing is evaluated."""
     name, bracket, rest = spec.partition("(")
     if not bracket:
         return spec, {}
@@ -121,10 +115,8 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def optioned(solver: Solver, **options: Any) -> Solver:
-    """The solver with these options; names that are not its fields go to `options` if it has these.
-
-    Raises UnknownSolverError for options that it does not have.
-    """
+    """The solver with these options; names that are not its fields go to `options` if it has these, else
+    UnknownSolverError."""
     known: list[str] = [entry.name for entry in fields(solver) if entry.init] if is_dataclass(solver) else []
     unknown = sorted(options.keys() - set(known))
     if unknown and "options" in known:

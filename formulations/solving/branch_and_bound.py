@@ -96,10 +96,8 @@ def best_of_groups(
     charge: float = 1.0,
     cell_prices: Floats | None = None,
 ) -> tuple[Ints, float, float, str] | None:
-    """Order, value, bound and algorithm of the best ranking; None if it is not proved optimal.
-
-    charge: multiplies the penalties of soft rows; cell_prices: (k, n) the penalties of softly forbidden cells.
-    """
+    """Order, value, bound and algorithm of the best ranking; None if it is not proved optimal. charge: multiplies the
+    penalties of soft rows; cell_prices: (k, n) the penalties of softly forbidden cells."""
     rows = SideConstraintRows.from_rows(stated)
     if rows is None:
         return None

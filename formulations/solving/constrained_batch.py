@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.diverse import diverse_argmax
 from formulations.argmax.group_limits import prefix_argmax
 from formulations.arrays import Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
@@ -116,8 +117,6 @@ def _solve_collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Fl
     """Solve the queries whose sets are a matching of positions and blocks of documents."""
     if not queries:
         return
-    from formulations.argmax.diverse import diverse_argmax
-
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.compiled.blocks_of) for admissible in part.sets])
     few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.position_offsets)

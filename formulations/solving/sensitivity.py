@@ -25,7 +25,7 @@ site at most  value  price  integral
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -196,22 +196,15 @@ class SensitivityCurve(CompactReprMixin):
         axes.legend(frameon=False)
         return axes
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and rows as text, without prices if there are none."""
-        head, rows = self._all_columns()
-        column = head.index("price")
-        if np.isnan(self.price).all():
-            head, *rows = [[*row[:column], *row[column + 1 :]] for row in (head, *rows)]
-        return head, rows
-
-    def _all_columns(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> list[list[str]]:
+        """Head and rows as text."""
         if self.value.ndim == 1:
             points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.integral, strict=True)
-            return [self.name, "value", "price", "integral"], [
+            return [[self.name, "value", "price", "integral"], *(
                 [f"{limit:g}", "empty", "", ""] if empty
                 else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if integral else "no"]
                 for limit, empty, value, price, integral in points
-            ]  # fmt: skip
+            )]  # fmt: skip
         columns = self.columns()
         there = len(self.value) - columns["empty"]
         forms = ("{:g}", "{:d}", "{:.5g}", "{:.3g}", "{:.4g}", "{:.3g}", "{:.4g}", "{:d}", "{:d}")
@@ -220,11 +213,14 @@ class SensitivityCurve(CompactReprMixin):
         for row, count, sparse in zip(rows, there, self.mostly_empty, strict=True):
             row[-2] += f"/{count}"
             row[2:7] = ["-"] * 5 if sparse else row[2:7]
-        return [self.name, *[*columns][1:]], rows
+        return [[self.name, *[*columns][1:]], *rows]
 
     def __str__(self) -> str:
-        head, rows = self._table()
-        lines = aligned([head, *rows])
+        table = self._table()
+        if np.isnan(self.price).all():
+            column = table[0].index("price")
+            table = [[*row[:column], *row[column + 1 :]] for row in table]
+        lines = aligned(table)
         note = self.unshared if self.value.ndim > 1 else ""
         if self.value.ndim > 1 and 0 < self.shared < len(self.value):
             note = f"Means are over the {self.shared} of {len(self.value)} queries with a ranking at every limit."
@@ -304,11 +300,15 @@ def _curve(
     low, high = limit_range(limit)
     differing = np.clip(limits, low, high)
     points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
-    value, bound, relaxed, price, integral = np.array([points[one] for one in differing.tolist()]).T.copy()
+    curve = _assembled(f"{name} {limit.title}", limits, [points[one] for one in differing.tolist()])
     loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
-    price[loose & ~np.isnan(value) & (limit.shares is None)] = 0.0  # `relaxed` bounds the rankings under any limit
-    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, integral == 1.0))
-    return SensitivityCurve(f"{name} {limit.title}", *arrays)
+    loose &= ~curve.empty & (limit.shares is None)  # `relaxed` bounds the rankings under any limit
+    return replace(curve, price=frozen(np.where(loose, 0.0, curve.price)))
+
+
+def _assembled(name: str, limits: Floats, points: list[tuple[float, ...]], has_lines: bool = True) -> SensitivityCurve:
+    *values, integral = np.array(points).T.copy()
+    return SensitivityCurve(name, *map(frozen, (limits.copy(), *values, integral == 1.0)), has_lines=has_lines)
 
 
 def _curve_of_program(
@@ -326,11 +326,10 @@ def _curve_of_program(
         )
     side = _chosen_side(program.row_lower[rows], program.row_upper[rows], name, side)
     points = {one: _point_of_program(program, rows, side, one, solver) for one in dict.fromkeys(limits.tolist())}
-    value, bound, relaxed, price, integral = np.array([points[one] for one in limits.tolist()]).T.copy()
-    if np.isnan(value).all():
+    curve = _assembled(f"{name} {side}", limits, [points[one] for one in limits.tolist()], has_lines=False)
+    if curve.empty.all():
         raise InfeasibleError(f"the program has no feasible point at any of the limits of {name!r}; give others")
-    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, integral == 1.0))
-    return SensitivityCurve(f"{name} {side}", *arrays, has_lines=False)
+    return curve
 
 
 def _point_of_program(
@@ -381,7 +380,7 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
         return (solution.value, solution.bound, relaxed, np.nan, float(relaxed - solution.value <= slack))
     sign = {"exactly": 0.0, "at most": 1.0, "at least": -1.0}[limit.side]
     for towards in (sign * np.array([0.5, 0.125, 0.03125, 0.0078125])).tolist() if sign else ():
-        looser = replace(moved, admissible=limit._moved(at + towards))
+        looser = replace(moved, admissible=limit.at(at + towards))
         next_ = relaxation_prices(looser.compiled, looser.worth)
         if next_ is None:
             break
@@ -414,26 +413,16 @@ class ConstraintLimit:
         return self.side if self.shares is None else f"share {self.side}"
 
     def at(self, limit: float) -> RankingSet:
-        """The set with this limit."""
-        self.check(limit)
-        return self._moved(limit)
-
-    def _moved(self, limit: float) -> RankingSet:
-        held = self.constraint
-        if self.shares is not None:
-            return self._replaced(replace(self.shares.constraint(limit), name=held.name))
-        upper, lower = held.upper.copy(), held.lower.copy()
-        if self.side != "at least":
-            upper[self.rows] = limit
-        if self.side != "at most":
-            lower[self.rows] = limit
-        texts = tuple(
-            f"{self.side} {limit:g}, as swept" if moved else held.description(r) for r, moved in enumerate(self.rows)
-        )
-        return self._replaced(replace(held, lower=lower, upper=upper, text=texts, share_limit=None))
-
-    def _replaced(self, fresh: Constraint) -> RankingSet:
+        """The set with this limit (see `check`)."""
         admissible, held = self.admissible, self.constraint
+        if self.shares is not None:
+            fresh = replace(self.shares.constraint(limit), name=held.name)
+        else:
+            upper = held.upper if self.side == "at least" else np.where(self.rows, limit, held.upper)
+            lower = held.lower if self.side == "at most" else np.where(self.rows, limit, held.lower)
+            swept = f"{self.side} {limit:g}, as swept"
+            texts = tuple(swept if moved else held.description(r) for r, moved in enumerate(self.rows))
+            fresh = replace(held, lower=lower, upper=upper, text=texts, share_limit=None)
         return replace(
             admissible,
             constraints=tuple(fresh if one is held else one for one in admissible.constraints),
@@ -493,22 +482,22 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
                     raise InvalidProblemError(f"{constraint!r} has a share on the side {own!r}; got side={side!r}.")
                 return ConstraintLimit(admissible, held, np.ones(max(1, held.rows), bool), own, held.share_limit)
             rows = np.array([constraint in (held.name, name) for name in names], dtype=bool)
-            return ConstraintLimit(admissible, held, rows, _side(held, rows, constraint, side))
+            if not rows.any():
+                raise InvalidProblemError(
+                    f"{constraint!r} forbids cells and has no limit; sweep a constraint that counts"
+                )
+            if held.forbids is not None and constraint == held.name:
+                raise InvalidProblemError(
+                    f"{constraint!r} has rows and forbidden cells; sweep the row {held.block.name(0)!r}, or use "
+                    f"penalized({constraint!r})"
+                )
+            own = _chosen_side(held.lower[rows], held.upper[rows], constraint, side)
+            return ConstraintLimit(admissible, held, rows, own)
     known = ", ".join(repr(held.name) for held in every if held.rows) or "none"
     raise InvalidProblemError(f"no constraint is named {constraint!r}; with limits there are {known}")
 
 
-def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> str:
-    if not rows.any():
-        raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
-    if held.forbids is not None and name == held.name:
-        raise InvalidProblemError(
-            f"{name!r} has rows and forbidden cells; sweep the row {held.block.name(0)!r}, or use penalized({name!r})"
-        )
-    return _chosen_side(held.lower[rows], held.upper[rows], name, side)
-
-
-def _chosen_side(lower: Floats, upper: Floats, name: Hashable, side: str | None) -> str:
+def _chosen_side(lower: Floats, upper: Floats, name: str, side: str | None) -> str:
     """The side on which rows have a limit, or the requested one."""
     below, above = np.isfinite(lower), np.isfinite(upper)
     if side is not None:

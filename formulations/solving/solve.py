@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, check_positive, check_type, numbers
 from formulations.bridges import Chain, crossings
-from formulations.bridges.crossover import Back
+from formulations.bridges.widening import Back
 from formulations.errors import (
     FormulationError,
     FractionalSolutionError,
@@ -41,9 +41,8 @@ from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.function_solver import function_solver
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult, check_limits
-from formulations.solving.refinement import tighten_bound
+from formulations.solving.refinement import tighten_bound, verified_verdict
 from formulations.solving.split_costs import solve_in_steps
-from formulations.solving.verdicts import verified_verdict
 from formulations.time_limit import is_used_up, limited_time, restored_interruptions, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
@@ -464,7 +463,7 @@ def solve_batch(
 
 
 def _answers(batch: RankTwoBatch | RelevanceBatch, solver: Any, order: Ints, value: Floats, bound: Floats) -> Any:
-    kind, spec = _solution_class(batch), _name(solver)
+    kind, spec = _solution_class(batch), str(getattr(solver, "spec", type(solver).__name__))
     return kind(batch, order, value, bound, np.zeros(len(batch), dtype=np.int8), (spec,), spec)
 
 
@@ -472,13 +471,9 @@ def _solution_class(batch: RankTwoBatch | RelevanceBatch) -> type[Any]:
     return RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
 
 
-def _name(solver: Any) -> str:
-    return str(getattr(solver, "spec", type(solver).__name__))
-
-
 def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     """The orders of a batch solver, each checked to be an order of its query's documents."""
-    spec, kind = _name(solver), _solution_class(batch)
+    spec, kind = str(getattr(solver, "spec", type(solver).__name__)), _solution_class(batch)
     try:
         answer = solver.solve_batch(batch)
     except FormulationError:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import is_dataclass
-from typing import Any
 
 import numpy as np
 
-from formulations.bridges import crossings
 from formulations.certificates.certify import certify
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import FormulationError, FractionalSolutionError, InfeasibleError, SolverError
@@ -21,7 +19,7 @@ from formulations.problems.lattice_path import LatticePath
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceRanking
-from formulations.solvers import compatible_solvers
+from formulations.solvers import compatible_solvers, solves
 from formulations.solvers.solver import Solver, suits
 from formulations.solving.solve import solve, solve_batch
 from formulations.testing.instances import FORMS, brute_force, infeasible, instances, shuffled
@@ -44,7 +42,7 @@ def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type
         if not suits(solver, form):
             continue
         for name, problem, optimum in instances(form):
-            if _declines_all(solver, problem):
+            if not solves(solver, problem):
                 continue
             label = f"{solver.spec!r} on {form.__name__} {name!r}"
             try:
@@ -164,7 +162,7 @@ def _check_value(solution: Solution, optimum: float | None, accuracy: float, lab
 
 
 def _check_refused(problem: Problem, solver: Solver) -> None:
-    if _declines_all(solver, problem):
+    if not solves(solver, problem):
         return
     try:
         solution = solve(problem, solver)
@@ -172,9 +170,3 @@ def _check_refused(problem: Problem, solver: Solver) -> None:
         return
     refused = solution.status is Status.INACCURATE
     assert refused, f"{solver.spec!r} calls a point of an infeasible {type(problem).__name__} {solution.status.name}"
-
-
-def _declines_all(solver: Solver, problem: Any) -> bool:
-    """Whether the solver declines the problem and all its restatements in accepted classes."""
-    forms = [form for _, form, _ in crossings(problem, solver.accepts)]
-    return all(isinstance(form, str) or solver.reason_unsupported(form) is not None for form in forms)

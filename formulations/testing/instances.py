@@ -1,21 +1,20 @@
 """Test instances: small problems of every class that have troubled solvers, the same ones every time.
 
 They have ties, zeros, one document, scales of 1e±9, fewer positions than documents, forbidden cells, duplicate and zero
-planes. Random rankings under limits on prefixes over disjoint groups have profits of each kind for which the theorem of
-`integrality.prefix_limits` applies; `failing` has the smallest known counterexamples for others.
+planes. `failing` has the smallest known counterexamples outside the theorem of `integrality.prefix_limits`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import permutations, product
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats, Ints
 from formulations.bridges import restated
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
@@ -32,56 +31,6 @@ from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import DOCUMENT
 from formulations.problems.simplex_qp import GroupedSimplexQP
-
-EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "position weights by group", "any sign, all ranked")
-
-
-def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
-    """The kind of the profits, the profits (k, n), and a set of up to `most` documents, perhaps an empty one."""
-    random = np.random.default_rng(seed)
-    kind = EXTENSIONS[seed % len(EXTENSIONS)]
-    n = int(random.integers(2, most + 1))
-    k = n = min(n, 5) if kind == EXTENSIONS[-1] else n
-    k = k if random.random() < 0.2 or k != n else int(random.integers(1, min(n, 8) + 1))
-    if kind == EXTENSIONS[-1]:
-        k = n
-    groups = int(random.integers(1, 4))
-    group = random.integers(0, groups + 1, n)
-    admissible = RankingSet(n, k)
-    for _ in range(int(random.integers(1, 5))):
-        members = np.flatnonzero(group == random.integers(0, groups))
-        last, where = int(random.integers(1, k + 1)), random.random()
-        positions: range | list[int] = range(last)
-        if where < 0.2:
-            positions = [last - 1]
-        elif where < 0.4 and k == n:
-            positions = range(last - 1, k)
-        word = str(random.choice(["at_most", "at_least", "exactly"], p=[0.5, 0.4, 0.1]))
-        count = int(random.integers(0, min(len(positions), 3) + 1))
-        admissible = admissible.add(word, count, documents=members, positions=positions)
-    return kind, _profit(kind, random, k, group), admissible
-
-
-def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floats:
-    n, integer = group.size, random.random() < 0.5
-
-    def falling(*shape: int) -> Floats:
-        return -np.sort(-(random.integers(0, 4, shape).astype(float) if integer else random.random(shape)), axis=-1)
-
-    score = random.integers(-3, 4, n).astype(float) if integer else random.normal(size=n)
-    position_weights, gain, worth = (
-        falling(k),
-        random.integers(0, 3, n).astype(float),
-        random.integers(0, 3, 4).astype(float),
-    )
-    if kind == "a = κ c":
-        return np.outer(position_weights, score) - np.outer(2.0 * position_weights, gain)
-    if kind == "gains constant in groups":
-        return np.outer(position_weights, score) - np.outer(falling(k), worth[group])
-    if kind == "position weights by group":
-        several = falling(4, k)[group].T * score
-        return np.asarray(several + random.integers(-2, 3, (4, k))[group].T)
-    return np.outer(position_weights - 1.5 if kind == "any sign, all ranked" else position_weights, score)
 
 
 def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
@@ -114,20 +63,11 @@ FORMS: tuple[type[Problem], ...] = (
 
 Instance = tuple[str, Problem, float | None]
 
-FOUND: dict[type[Problem], list[Instance]] = {}
-"""Cache of the instances of each class, because many solvers are compared with the same optima."""
 
-
-def instances(form: type[Problem]) -> Iterator[Instance]:
+@cache
+def instances(form: type[Problem]) -> tuple[Instance, ...]:
     """Name, problem, and the optimum if it is known without a solver."""
-    if form in FOUND:
-        yield from FOUND[form]
-        return
-    found = []
-    for instance in _instances_of(form):
-        found.append(instance)
-        yield instance
-    FOUND[form] = found
+    return tuple(_instances_of(form))
 
 
 def _instances_of(form: type[Problem]) -> Iterator[Instance]:
@@ -347,16 +287,17 @@ def _two_routes() -> MinCostFlow:
 
 def _rows_of_all_kinds() -> LinearProgram:
     """min x + 2y - z with an equation, a two-sided row, a free and a bounded variable: (1, -2, 0) is best."""
-    return _program(
+    program = _program(
         [1.0, 2.0, -1.0], [[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.0]],
-        [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0], is_maximization=False,
+        [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0],
     )  # fmt: skip
+    return replace(program, is_maximization=False)
 
 
 def _mixed_integer_program() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
-    real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
-    return replace(real, integer=np.array([False, True]))
+    real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0])
+    return replace(real, is_maximization=False, integer=np.array([False, True]))
 
 
 def _corner() -> QuadraticProgram:
@@ -385,19 +326,9 @@ def _masters() -> Iterator[tuple[str, Problem, float | None]]:
     yield "an empty group", margin_dual(slopes, heights, lam=0.1, groups=groups, group_mass=[0.4, 0.3, 0.2, 0.1]), None
 
 
-def _program(
-    objective: list[float],
-    rows: list[list[float]],
-    row_lower: list[float],
-    row_upper: list[float],
-    lower: list[float],
-    upper: list[float],
-    is_maximization: bool = True,
-) -> LinearProgram:
-    return LinearProgram(
-        np.array(objective), csr_array(np.array(rows)), np.array(row_lower), np.array(row_upper),
-        np.array(lower), np.array(upper), is_maximization=is_maximization,
-    )  # fmt: skip
+def _program(objective: list[float], rows: list[list[float]], *limits: list[float]) -> LinearProgram:
+    arrays: list[Any] = [np.array(part) for part in (objective, rows, *limits)]
+    return LinearProgram(*arrays)
 
 
 def _network(

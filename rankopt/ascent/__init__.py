@@ -1,8 +1,6 @@
 """Ascent on a measure, direction by direction: directions, parallel paths, and certificates of their ends."""
 
-from typing import Any
-
-from formulations.registry import member
+from formulations.registry import lazy
 
 PARTS = {
     "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
@@ -19,10 +17,4 @@ COMBINATIONS = ("mean", "best")
 
 __all__ = ["COMBINATIONS", "ORDERS", "PARTS", *PARTS]
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)

@@ -29,14 +29,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.display import Axes, CompactReprMixin
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import History, Stop
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.options import set_integers
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import check_type, generator
+from formulations.arrays import Floats, check_type, generator
 from rankopt.ascent.ascent import AscentPath, Move
 from rankopt.data.queries import Queries
 from rankopt.data.validation import in_order_of
@@ -33,9 +32,7 @@ from rankopt.optimize.certificate import Certificate, History
 from rankopt.optimize.line_search import LineSearch
 from rankopt.options import COUNT, as_numbers, check
 from rankopt.scorers.linear import linear_scores
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rankopt.sweeps.reference import all_crossings, distinguishable
 
 AT_ONCE = 16  # directions whose lines are held in memory at once
 
@@ -121,15 +118,12 @@ def highest(queries: Queries, scores: Floats, slopes: Floats, measure: Measure, 
 
 def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[Floats, Floats]:
     """(K, 2) where the value may change, from and to, in rising order; (K + 1,) the values around."""
-    above, below = np.triu_indices(s.size, 1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        times = (s[above] - s[below]) / (a[below] - a[above])
-    times = np.unique(times[np.isfinite(times)] + 0.0)
+    times = all_crossings(s, a, np.array([0, s.size]))
     first = _measure_values(_ranks(-a, s)[None], grades, measure)
     if not times.size:
         return np.zeros((0, 2)), first
     middles = times[:-1] + np.diff(times) / 2
-    distinct = np.flatnonzero([_distinguishable(s, a, t) for t in middles])
+    distinct = np.flatnonzero([distinguishable(s, a, t) for t in middles])
     values = np.concatenate(
         [first, _at(middles[distinct], s, a, grades, measure), _measure_values(_ranks(a, s)[None], grades, measure)]
     )
@@ -143,17 +137,7 @@ def _ranks(first: Floats, second: Floats) -> Floats:
     return np.unique(np.column_stack([first, second]), axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64)
 
 
-def _distinguishable(s: Floats, a: Floats, t: float) -> bool:
-    """Whether rounding leaves no doubt of the order of the scores s + t a, identical lines aside."""
-    at = s + t * a
-    order = np.argsort(at, kind="stable")
-    doubt = (4 * np.finfo(np.float64).eps * (np.abs(s) + np.abs(t * a)))[order]
-    alike = (np.diff(s[order]) == 0) & (np.diff(a[order]) == 0)
-    return bool(np.all(alike | (np.diff(at[order]) > doubt[1:] + doubt[:-1])))
-
-
 def _at(times: Floats, s: Floats, a: Floats, grades: Floats, measure: Measure) -> Floats:
-    """The measure at each t."""
     values, rows = np.empty(times.size), max(1, BLOCK // s.size)
     for begin in range(0, times.size, rows):
         values[begin : begin + rows] = _measure_values(s + times[begin : begin + rows, None] * a, grades, measure)
@@ -230,8 +214,8 @@ def false_claim(paths: Sequence[AscentPath], search: LineSearch) -> str | None:
 
 
 def _path(stored: Mapping[str, Any], number: int, features: int) -> AscentPath:
-    known: dict[str, Any] = {name: _vector_checkpointing(stored[name], features) for name in VECTORS}
-    known["chosen"] = None if stored["chosen"] is None else _vector_checkpointing(stored["chosen"], features)
+    known: dict[str, Any] = {name: _checked_vector(stored[name], features) for name in VECTORS}
+    known["chosen"] = None if stored["chosen"] is None else _checked_vector(stored["chosen"], features)
     for name in COUNTS:
         known[name] = stored[name]
         if type(stored[name]) is not int or stored[name] < 0:
@@ -254,7 +238,7 @@ def _path(stored: Mapping[str, Any], number: int, features: int) -> AscentPath:
     return AscentPath(**known, generator=dict(stored["generator"]), moves=tuple(moves))
 
 
-def _vector_checkpointing(value: Any, features: int) -> Floats:
+def _checked_vector(value: Any, features: int) -> Floats:
     if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.shape != (features,):
         raise ValueError("weights of a path have the wrong shape or type")
     if not np.isfinite(value).all():

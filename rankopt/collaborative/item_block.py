@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numba as nb
 import numpy as np
 
 from formulations.active_set.working_set import inner
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
-from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
+from formulations.arrays import Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled, inlined
 from rankopt.collaborative.user_block import mix
 
 FEW = 6
@@ -162,10 +160,10 @@ def ascend_users(
     )  # fmt: skip
 
 
-@compiled(nb.void(READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS))
+@compiled()
 def form_gram(
-    bounds: Ints, columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, slopes: Floats, counts: Ints,
-    gram: Floats,
+    bounds: Ints, columns: Shorts, users: Table[Floats], of_items: Floats, of_offsets: Floats, slopes: Floats,
+    counts: Ints, gram: Out[Floats],
 ) -> None:  # fmt: skip
     """The Gram matrices of planes that are new, or were held for other users' factors."""
     at, table = 0, 0
@@ -198,16 +196,11 @@ def _fill_gram_row(k: int, count: int, slopes: Floats, metric: Floats, gram: Flo
         gram[other, k] = total
 
 
-@compiled(
-    nb.void(
-        READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_INTS,
-        nb.float64, FLOATS, FLOATS, TABLE, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def _run_pass(
-    bounds: Ints, columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, all_slopes: Floats,
-    counts: Ints, heights: Floats, slot: Ints, tolerance: float, weights: Floats, gram: Floats, items: Floats,
-    offsets: Floats,
+    bounds: Ints, columns: Shorts, users: Table[Floats], of_items: Floats, of_offsets: Floats, all_slopes: Floats,
+    counts: Ints, heights: Floats, slot: Ints, tolerance: float, weights: Out[Floats], gram: Out[Floats],
+    items: Out[Table[Floats]], offsets: Out[Floats],
 ) -> None:  # fmt: skip
     d, longest, most = users.shape[1], 1, 1
     for u in range(bounds.size - 1):

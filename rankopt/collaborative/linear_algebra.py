@@ -19,15 +19,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.arrays import Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled
 from formulations.parallel import share_ranges
 
-TABLE = nb.types.Array(nb.float64, 2, "C")
-READ_TABLE = nb.types.Array(nb.float64, 2, "C", readonly=True)
 NONE = np.zeros((0, 0))
 CHUNK = 64  # entries that are gathered before they are added to the matrix; a multiple of four
 ENTRIES = 1 << 12  # entries (of complete rows) that one thread takes at a time
@@ -49,10 +46,10 @@ def solve_ridges(
     return found, offset
 
 
-@compiled(
-    nb.void(TABLE, READ_TABLE, nb.int64, nb.int64, nb.int64, nb.int64, nb.float64), reassociate=True, internal=True
-)
-def _add(matrix: Floats, rows: Floats, r: int, begin: int, size: int, width: int, sign: float) -> None:
+@compiled(reassociate=True, internal=True)
+def _add(
+    matrix: Out[Table[Floats]], rows: Table[Floats], r: int, begin: int, size: int, width: int, sign: float
+) -> None:
     """matrix[i, j] += sign Σ rows[r + s, i] rows[r + s, j] over s < 4, for begin <= i < size, i <= j < width. Four
     lines at a time, so some numbers left of the diagonal, which nobody reads, are written too."""
     first, second, third, fourth = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
@@ -78,8 +75,8 @@ def _add(matrix: Floats, rows: Floats, r: int, begin: int, size: int, width: int
         i += 1
 
 
-@compiled(nb.void(TABLE, nb.int64, FLOATS), reassociate=True, internal=True)
-def _solve_positive_definite(matrix: Floats, size: int, found: Floats) -> None:
+@compiled(reassociate=True, internal=True)
+def _solve_positive_definite(matrix: Out[Table[Floats]], size: int, found: Out[Floats]) -> None:
     """found = matrix[:size, :size]⁻¹ matrix[:, size], of a positive definite matrix of which the upper triangle is
     read and overwritten by its Cholesky factor."""
     width = size + 1
@@ -104,15 +101,11 @@ def _solve_positive_definite(matrix: Floats, size: int, found: Floats) -> None:
         found[i] = total / line[i]
 
 
-@compiled(
-    nb.void(
-        READ_INTS, READ_SHORTS, READ_FLOATS, READ_FLOATS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_TABLE, nb.int64,
-        nb.int64, TABLE, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def _ridges(
-    bounds: Ints, columns: Shorts, target: Floats, weights: Floats, other: Floats, penalty: Floats,
-    offset_penalty: Floats, common: Floats, first: int, last: int, found: Floats, offset: Floats,
+    bounds: Ints, columns: Shorts, target: Floats, weights: Floats, other: Table[Floats], penalty: Floats,
+    offset_penalty: Floats, common: Table[Floats], first: int, last: int, found: Out[Table[Floats]],
+    offset: Out[Floats],
 ) -> None:  # fmt: skip
     """Solve the rows first <= i < last."""
     d = other.shape[1]
@@ -213,8 +206,8 @@ def squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats) 
     return float(_squared_loss(bounds, values, weights, slopes, heights)), heights
 
 
-@compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, FLOATS, FLOATS))
-def _add_sizes(bounds: Ints, columns: Shorts, values: Floats, rows: Floats, found: Floats) -> None:
+@compiled()
+def _add_sizes(bounds: Ints, columns: Shorts, values: Floats, rows: Out[Floats], found: Out[Floats]) -> None:
     for i in range(bounds.size - 1):
         total = 0.0
         for e in range(bounds[i], bounds[i + 1]):
@@ -223,8 +216,8 @@ def _add_sizes(bounds: Ints, columns: Shorts, values: Floats, rows: Floats, foun
         rows[i] = total
 
 
-@compiled(nb.float64(READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS, FLOATS))
-def _squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats, heights: Floats) -> float:
+@compiled()
+def _squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Out[Floats], heights: Out[Floats]) -> float:
     loss = 0.0
     for i in range(bounds.size - 1):
         square, product, size = 0.0, 0.0, 0.0

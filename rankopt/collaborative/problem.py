@@ -14,17 +14,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.arrays import Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled
 from formulations.display import CompactReprMixin
 from formulations.parallel import share_ranges
 from rankopt.collaborative.encoded_ratings import EncodedRatings
-from rankopt.collaborative.linear_algebra import READ_TABLE, UNIT, add_sizes, rated_table, row_sums
+from rankopt.collaborative.linear_algebra import UNIT, add_sizes, rated_table, row_sums
 
 ENTRIES = 1 << 14  # ratings (of complete users) that one thread scores at a time
 
@@ -76,10 +75,10 @@ def pair_scores(
     return found
 
 
-@compiled(nb.void(READ_TABLE, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, nb.int64, nb.int64, FLOATS))
+@compiled()
 def _fill_scores(
-    users: Floats, items: Floats, offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts, first: int,
-    last: int, found: Floats,
+    users: Table[Floats], items: Table[Floats], offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts,
+    first: int, last: int, found: Out[Floats],
 ) -> None:  # fmt: skip
     for u in range(first, last):
         for e in range(bounds[u], bounds[u + 1]):

@@ -12,19 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from formulations.active_set.working_set import inner
-from formulations.arrays import Bools, Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
+from formulations.arrays import Bools, Cube, Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled, inlined
 from formulations.parallel import share_ranges
-from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 from rankopt.collaborative.problem import pair_scores
 
 FEW = 12  # planes of a user from which on one without weight makes way for the next, before there are more
-
-CUBE = nb.types.Array(nb.float64, 3, "C")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +113,10 @@ def free_slot(
 MOVES = 60  # moves a plane that are made at most
 
 
-@compiled(nb.float64(READ_TABLE, READ_FLOATS, nb.int64, nb.float64, FLOATS, FLOATS), internal=True)
-def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Floats, rise: Floats) -> float:
+@compiled(internal=True)
+def mix(
+    gram: Table[Floats], value: Floats, count: int, tolerance: float, weight: Out[Floats], rise: Out[Floats]
+) -> float:
     """Maximize valueᵀα - αᵀ gram α / 2 over α >= 0, Σα = 1 from the current weights, until no plane rises above the
     mixture by more than the tolerance; by how much one does. rise: memory for one number per plane."""
     for k in range(count):
@@ -154,8 +152,6 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
 MAX_PLANES = 24  # maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more
 STEPS = 200  # maximum number of new planes of a user in one solution
 ENTRIES = 1 << 12  # ratings (of complete users) that one thread takes at a time
-
-READ_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
 
 def solved_users(
@@ -199,16 +195,12 @@ def solved_users(
     return best_users, *held.mixed(bounds), best_lost
 
 
-@compiled(
-    nb.void(
-        READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_BOOLS,
-        READ_FLOATS, TABLE, TABLE, TABLE, INTS, CUBE, CUBE, TABLE, TABLE, FLOATS, nb.int64, nb.int64,
-    )
-)  # fmt: skip
+@compiled()
 def _admit_plane(
-    bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats, fresh: Floats, height: Floats,
-    open_: Bools, tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
-    gram: Floats, moved: Floats, values: Floats, trial: Floats, dual: Floats, first: int, last: int,
+    bounds: Ints, columns: Shorts, items: Table[Floats], offsets: Floats, penalty: Floats, fresh: Floats,
+    height: Floats, open_: Bools, tolerance: Floats, slopes: Out[Table[Floats]], heights: Out[Table[Floats]],
+    weights: Out[Table[Floats]], counts: Out[Ints], gram: Out[Cube[Floats]], moved: Out[Cube[Floats]],
+    values: Out[Table[Floats]], trial: Out[Table[Floats]], dual: Out[Floats], first: int, last: int,
 ) -> None:  # fmt: skip
     """One more plane for each open user, and its best mixture: trial U_u and the bound."""
     capacity, d = slopes.shape[0], items.shape[1]

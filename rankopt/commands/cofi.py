@@ -203,7 +203,6 @@ def _fit_again(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
 
 
 def _users_in(bounds: Any) -> int:
-    """The number of users with ratings."""
     return sum(high > low for low, high in pairwise(bounds.tolist()))
 
 
@@ -458,7 +457,6 @@ def _typed(word: str, ids: Any) -> Any:
 
 
 def _add_attributes(ranker: CofiRanker, file: str) -> None:
-    """Add the attributes of a file of items to a loaded model."""
     from rankopt.ratings.reading import read_items, warn_of_missing
 
     attributes = read_items(file)

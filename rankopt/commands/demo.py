@@ -21,7 +21,6 @@ SAMPLES: dict[SampleName, str] = {
     "les-miserables": "Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.",
     "digits": "Each query is a handwritten digit, its documents are images, graded 0 to 4 by likeness.",
 }
-MEASURES = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
 ARGMAX = ("exact", "scipy", "ortools", "highs")
 MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 
@@ -39,6 +38,7 @@ def demo(output: str, report: str | None, json_: bool) -> None:
     rankopt demo --report demo.html
     """
     from rankopt.data import load_sample
+    from rankopt.report.demo_page import SHOWN, page_of_demo
 
     began = perf_counter()
     folder = Path(output)
@@ -47,18 +47,14 @@ def demo(output: str, report: str | None, json_: bool) -> None:
     sample = samples["les-miserables"]
     echo = _silent if json_ else _print
     with waiting("training four rankers on each dataset ..."):
-        trained, means, finding = _compare(samples, echo)
+        trained, found, finding = _compare(samples, echo)
     rankers = trained["les-miserables"]
     _gap(rankers["large margin, convex"], echo)
     with waiting("training through every pair of argmax and master solver ..."):
         swapped = _train_all_pairs(sample.train, echo)
     written = _write_files(folder, rankers, sample.test)
     if report is not None:
-        from rankopt.report.demo_page import page_of_demo
-
-        write_report(
-            report, page_of_demo(trained, swapped, {name: one.test for name, one in samples.items()}, as_given())
-        )
+        write_report(report, page_of_demo(trained, found, swapped, as_given()))
     echo("Written")
     for path, what in written.items():
         echo(f"  {path}  {what}", head=False)
@@ -68,15 +64,12 @@ def demo(output: str, report: str | None, json_: bool) -> None:
             {"argmax": argmax, "master": master, "objective": r.certificate_.primal, "bound": r.certificate_.bound}
             for (argmax, master), r in swapped.items()
         ]
-        as_json(
-            {
-                "finding": finding,
-                "test": means,
-                "swap": swaps,
-                "written": list(written),
-                "seconds": perf_counter() - began,
-            }
-        )
+        test = {
+            sample: {name: {one: run.mean(one) for one in SHOWN} for name, run in own.items()}
+            for sample, own in found.items()
+        }
+        seconds = perf_counter() - began
+        as_json({"finding": finding, "test": test, "swap": swaps, "written": list(written), "seconds": seconds})
 
 
 def _print(text: str, head: bool = True) -> None:
@@ -88,13 +81,14 @@ def _silent(text: str, head: bool = True) -> None:
 
 
 def _compare(samples: Mapping[SampleName, Sample], echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Two large-margin rankers and two baselines with default parameters on each sample, their means, and the finding.
+    """Two large-margin rankers and two baselines with default parameters on each sample, their evaluations, and the
+    finding.
 
     Features have another scale for each query, so they are normalized within it.
     """
     from rankopt.measures import evaluate
     from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
-    from rankopt.report.demo_page import MEASURE, finding_of_demo
+    from rankopt.report.demo_page import MEASURE, MEASURES, SHOWN, finding_of_demo
 
     rankers: dict[str, Any] = {}
     found: dict[str, Any] = {}
@@ -113,18 +107,14 @@ def _compare(samples: Mapping[SampleName, Sample], echo: Any) -> tuple[dict[str,
         echo(f"{SAMPLES[sample]} Default parameters, features normalized within the query.", head=False)
         if echo is _print:
             rows = [
-                [name, *(f"{own[name].mean(one):.4f}" for one in MEASURES), *_proof(rankers[sample][name])]
+                [name, *(f"{own[name].mean(one):.4f}" for one in SHOWN), *_proof(rankers[sample][name])]
                 for name in sorted(own, key=lambda name: -own[name].mean(MEASURE))
             ]
-            table(["ranker", *MEASURES, "lam", "objective", "proven bound", "gap is to"], rows)
+            table(["ranker", *SHOWN, "lam", "objective", "proven bound", "gap is to"], rows)
             click.echo()
     finding = finding_of_demo(rankers, found)
     echo(f"{finding}\n")
-    means = {
-        sample: {name: {one: run.mean(one) for one in MEASURES} for name, run in own.items()}
-        for sample, own in found.items()
-    }
-    return rankers, means, finding
+    return rankers, found, finding
 
 
 def _proof(ranker: Any) -> list[str]:

@@ -71,9 +71,8 @@ def evaluate_runs(
     compared = compare_runs(found, test=cast("Test", test), interval=cast("IntervalBy", interval))
     lacks = _lacks(known, read)
     if json_:
-        coverage = {name: own for name, own in lacks.items()}
         ties = {name: dict(zip(compared.measures, run.tied.tolist(), strict=True)) for name, run in found.items()}
-        as_json({"qrels": qrels, "missing": missing, **compared.as_dict(), "coverage": coverage, "tied": ties})
+        as_json({"qrels": qrels, "missing": missing, **compared.as_dict(), "coverage": lacks, "tied": ties})
         return
     for name, own in lacks.items():
         if own["unjudged_documents"] == own["documents"]:
@@ -91,30 +90,22 @@ def _names(paths: Sequence[str]) -> list[str]:
 
 def _lacks(qrels: Qrels, runs: Mapping[str, Run]) -> dict[str, dict[str, int]]:
     """Counts for each run: missing judged queries, queries without judgments, unjudged documents."""
-    judged = _documents(qrels)
+    from rankopt.evaluation.trec import by_query
+
+    graded = by_query(qrels, qrels.judged)
+    judged = {query: {name for name, has_grade in own.items() if has_grade} for query, own in graded.items()}
     known: dict[str, dict[str, int]] = {}
     for name, run in runs.items():
-        retrieved = _documents(run)
+        retrieved = by_query(run, run.scores)
         both = [query for query in judged if query in retrieved]
         known[name] = {
             "queries": len(both),
             "missing_queries": len(judged) - len(both),
             "queries_without_judgments": len(retrieved) - len(both),
             "documents": sum(len(retrieved[query]) for query in both),
-            "unjudged_documents": sum(len(retrieved[query] - judged[query]) for query in both),
+            "unjudged_documents": sum(len(retrieved[query].keys() - judged[query]) for query in both),
         }
     return known
-
-
-def _documents(file: Any) -> dict[str, set[str]]:
-    """query -> its documents; of qrels those that have a grade."""
-    judged = getattr(file, "judged", None)
-    return {
-        query: {file.document_ids[row] for row in range(start, stop) if judged is None or judged[row]}
-        for query, start, stop in zip(
-            file.query_ids, file.offsets[:-1].tolist(), file.offsets[1:].tolist(), strict=True
-        )
-    }
 
 
 def _coverage_lines(lacks: Mapping[str, Mapping[str, int]], queries: int, missing: str) -> list[str]:

@@ -73,7 +73,7 @@ def explain(
         for cure in ("pass measure='nDCG@10'", "train another measure and evaluate with it"):
             message = message.replace(cure, other)
         raise OptionError(message) from error
-    weights, gains = _weights(ranker, normalized(ranker, queries)), _gains(ranker, queries)
+    weights, gains = _weights(ranker, normalized(ranker, queries)), _gains(ranker)
     if report is not None:
         from rankopt.report.ranker_pages import page_of_explanations
 
@@ -84,29 +84,25 @@ def explain(
         as_json({"model": model, "data": data, **_record(found, weights, count), "gains": dict(gains)})
     else:
         if gains:
-            _print_gains(gains)
+            click.secho("What the trees split by", bold=True)
+            table(["feature", "share of the gain"], [[name, f"{share:.1%}"] for name, share in gains[:LISTED]])
+            click.echo("")
         _print(found, weights, count)
 
 
-def _names(ranker: Any, queries: Queries) -> list[str]:
+def _names(ranker: Any) -> list[str]:
     from rankopt.rankers.missing import with_indicators
 
     numbered = [f"feature {j + 1}" for j in range(ranker.n_features_in_)]
     return with_indicators(ranker, getattr(ranker, "feature_names_in_", numbered))
 
 
-def _gains(ranker: Any, queries: Queries) -> list[tuple[str, float]]:
+def _gains(ranker: Any) -> list[tuple[str, float]]:
     """The features of trees with their share of the gain of all splits, the largest first; of others none."""
     if not hasattr(ranker, "feature_importances_"):
         return []
-    pairs = zip(_names(ranker, queries), ranker.feature_importances_.tolist(), strict=True)
+    pairs = zip(_names(ranker), ranker.feature_importances_.tolist(), strict=True)
     return sorted(pairs, key=lambda pair: -pair[1])
-
-
-def _print_gains(gains: Sequence[tuple[str, float]]) -> None:
-    click.secho("What the trees split by", bold=True)
-    table(["feature", "share of the gain"], [[name, f"{share:.1%}"] for name, share in gains[:LISTED]])
-    click.echo("")
 
 
 def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
@@ -117,7 +113,7 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
 
     own = queries.grouped()
     deviation = deviations_within(own.features, own.offsets)
-    names = _names(ranker, queries)
+    names = _names(ranker)
     if ranker.coef_.ndim == 1:
         return [("scores", Weights.from_coefficients(names, ranker.coef_, deviation))]
     return [
@@ -140,7 +136,6 @@ def _print(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int)
 
 
 def _record(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> dict[str, Any]:
-    """The JSON record."""
     columns = found.columns()
     return {
         "finding": found.finding,

@@ -281,7 +281,6 @@ class Quotas:
 
 
 def _convert_value(queries: Queries | Ratings, name: str, value: str) -> Any:
-    """The value with the attribute's type."""
     kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
     try:
         return int(value) if kind in "iu" else float(value) if kind == "f" else value
@@ -435,10 +434,10 @@ def parameters_of(estimator: str) -> dict[str, inspect.Parameter]:
 @cache
 def options_of(estimator: str) -> dict[str, click.Option]:
     """Name → option of each parameter of the estimator."""
-    texts = parameter_help("LargeMarginRanker") | parameter_help(estimator)
+    texts = documented("LargeMarginRanker") | documented(estimator)
     options: list[click.Option] = []
     for name, parameter in parameters_of(estimator).items():
-        options += EXTRA.get(name) or [_option(parameter, texts.get(name, ""), estimator in RANKERS.values())]
+        options += EXTRA.get(name) or [_option(parameter, texts.get(name, ("", ""))[1], estimator in RANKERS.values())]
     return {str(option.name): option for option in options}
 
 
@@ -477,25 +476,29 @@ def _number(default: Any, annotation: str) -> type[int] | type[float] | None:
     return int if isinstance(default, int) or "int" in annotation.split() else None
 
 
-def parameter_help(estimator: str) -> dict[str, str]:
-    """The first sentence about each parameter in the docstring of the class."""
-    texts: dict[str, list[str]] = {}
-    text: list[str] = []
+@cache
+def documented(estimator: str) -> dict[str, tuple[str, str]]:
+    """The group of each parameter in the docstring of the class, and the first sentence about it."""
+    group, text = "Model", list[str]()
+    found: dict[str, tuple[str, list[str]]] = {}
     for line in (inspect.getdoc(estimator_class(estimator)) or "").splitlines():
+        heading = re.fullmatch(r"\*\*(.+)\*\*", line)
         entry = re.fullmatch(r"(\w+(?:, \w+)*) : (?:defaults? .*|(.*))", line)
         if entry is not None:
             text = [entry[2] or ""]
-            texts |= dict.fromkeys(entry[1].split(", "), text)
+            found |= dict.fromkeys(entry[1].split(", "), (group, text))
         elif line.startswith("    "):
             text.append(line.strip())
         else:
             text = []
-    found = {name: _first_sentence(" ".join(lines)) for name, lines in texts.items()}
-    for name, sentence in found.items():
+        if heading is not None:
+            group = heading[1] if heading[1] in GROUPS else "Model"
+    sentences = {name: (own, _first_sentence(" ".join(lines))) for name, (own, lines) in found.items()}
+    for name, (own, sentence) in sentences.items():
         other = re.match(r"As in `(\w+)`", sentence)
         if other is not None and other[1] != estimator:
-            found[name] = parameter_help(other[1]).get(name, sentence)
-    return found
+            sentences[name] = own, documented(other[1]).get(name, ("", sentence))[1]
+    return sentences
 
 
 def _first_sentence(text: str) -> str:
@@ -514,19 +517,6 @@ GROUPS = {
     "Run": "",
 }
 """Group of the help → options of the commands; those of estimators are in the group of the docstring, others in Run."""
-
-
-def parameter_groups(estimator: str) -> dict[str, str]:
-    """The group of each parameter in the docstring of the class."""
-    found: dict[str, str] = {}
-    group = "Model"
-    for line in (inspect.getdoc(estimator_class(estimator)) or "").splitlines():
-        heading, entry = re.fullmatch(r"\*\*(.+)\*\*", line), re.match(r"(\w+(?:, \w+)*) : ", line)
-        if heading is not None:
-            group = heading[1] if heading[1] in GROUPS else "Model"
-        elif entry is not None:
-            found |= dict.fromkeys(entry[1].split(", "), group)
-    return found
 
 
 HELP = {"help_option_names": ["-h", "--help"], "show_default": True}
@@ -606,7 +596,8 @@ class EstimatorCommand(Command):
             raise OptionError(f"{option.opts[0]}{message}") from error
 
     def groups(self, ctx: click.Context) -> dict[str, str]:
-        return parameter_groups(self._estimator(ctx)) | super().groups(ctx)
+        own = {name: group for name, (group, _) in documented(self._estimator(ctx)).items()}
+        return own | super().groups(ctx)
 
     def _estimator(self, ctx: click.Context) -> str:
         return self.estimator or RANKERS[ctx.meta.get(__name__, "margin")]

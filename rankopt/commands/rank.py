@@ -104,7 +104,6 @@ def rank(
 
 
 def _trec_run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
-    """The rankings as a TREC run."""
     from rankopt.errors import DataError
     from rankopt.evaluation.trec import run_text
 

@@ -269,7 +269,6 @@ class Training:
         return training
 
     def _check(self) -> None:
-        """Raise ValueError for an invalid value."""
         for file in (self.train_file, self.model, self.train_file if self.validate is None else self.validate):
             if not isinstance(file, str) or "\0" in file or Path(file).name in ("", ".."):
                 raise ValueError(f"{str(file)[:80]!r} is no file")
@@ -444,7 +443,6 @@ class Training:
         return {**asdict(self), "options": options, "model": None, "every": None}
 
     def _make_ranker(self, **more: Any) -> Any:
-        """The ranker, not fitted."""
         options = {**self.options, **more}
         if self.ranker == "direct":
             from rankopt.rankers import RandomDirections

@@ -21,7 +21,7 @@ from rankopt.commands.input_output import as_given, as_json, write_report
 from rankopt.commands.options import FILE, Command, json_option, report_option
 
 if TYPE_CHECKING:
-    from formulations.integrality import Proof, Undecided, Witness
+    from formulations.integrality.evidence import Proof, Undecided, Witness
     from formulations.solving.sensitivity import SensitivityCurve, Side
 
 FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
@@ -75,19 +75,10 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
         try:
             swept.append(sensitivity(problem, one.name, one.limits, profit=profit, side=one.side))
         except InvalidProblemError as error:
-            raise click.UsageError(f"--sensitivity {one.text!r}: {_as_written(error)}") from None
+            message = str(error).replace("range(0, 1000, 10)", "NAME=0:1000:10")
+            message = message.replace("pass side='at most' or side='at least'", "end with :at_most or :at_least")
+            raise click.UsageError(f"--sensitivity {one.text!r}: {message}") from None
     return swept
-
-
-def _as_written(error: Exception) -> str:
-    """The error message with the cure as a command-line option."""
-    message = str(error)
-    for python, written in (
-        ("pass side='at most' or side='at least'", "end with :at_most or :at_least"),
-        ("range(0, 1000, 10)", "NAME=0:1000:10"),
-    ):
-        message = message.replace(python, written)
-    return message
 
 
 ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and the time limit of the search in seconds
@@ -131,7 +122,9 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     from formulations.constraints.ranking_set import RankingSet
     from formulations.display import first_lines, plural
     from formulations.errors import InfeasibleError
-    from formulations.integrality import Proof, check_evidence, verify_integrality
+    from formulations.integrality.checker import check_evidence
+    from formulations.integrality.evidence import Proof
+    from formulations.integrality.verify import verify_integrality
     from formulations.io.toml_file import read_program, read_ranking_set, read_solver
     from formulations.problems.linear_program import LinearProgram
     from formulations.solving.integrality import integrality_gap
@@ -246,7 +239,6 @@ def _print_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
 
 
 def _columns(swept: SensitivityCurve) -> dict[str, Any]:
-    """A curve as JSON."""
     names = ("limits", "value", "bound", "relaxed", "price", "integral")
     return {"name": swept.name, **{name: getattr(swept, name).tolist() for name in names}}
 
@@ -254,7 +246,7 @@ def _columns(swept: SensitivityCurve) -> dict[str, Any]:
 def _suggested_changes(admissible: Any, found: Any) -> list[str]:
     """Changes that make a refuted set integral, each tried and proved."""
     from formulations.constraints.ranking_set import RankingSet
-    from formulations.integrality import Witness
+    from formulations.integrality.evidence import Witness
     from formulations.solving.integrality import suggest_changes
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
@@ -269,8 +261,7 @@ def _suggested_changes(admissible: Any, found: Any) -> list[str]:
 
 
 def _details(found: Proof | Witness | Undecided) -> dict[str, Any]:
-    """The evidence as JSON."""
-    from formulations.integrality import Proof, Witness
+    from formulations.integrality.evidence import Proof, Witness
 
     if isinstance(found, Proof):
         return {"kind": found.kind, "transposed": found.transposed}

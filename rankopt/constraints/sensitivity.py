@@ -150,5 +150,4 @@ def _curve(
 
 
 def _every(one: RankingSet) -> list[Constraint]:
-    """Hard and soft constraints."""
     return [*one.constraints, *(soft.constraint for soft in one.soft_constraints)]

@@ -90,12 +90,10 @@ def apply_spec(spec: ConstraintSpec, found: RankingSet, attributes: Attributes, 
 
 
 def _selects(kind: str) -> bool:
-    """Whether the arguments of a kind select documents."""
     return parameters(kind)[0] == "documents"
 
 
 def _counts(kind: str) -> bool:
-    """Whether the arguments of a kind count documents."""
     return parameters(kind)[0] in ("count", "low")
 
 
@@ -165,7 +163,7 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
         if kind in ("precedes", "precedence_chain") and len(set(map(repr, args))) < len(args):
             raise OptionError(f"Documents cannot precede themselves; got {spec.args!r}. Name each choice once.")
     elif _counts(kind):
-        args = tuple(_count(arg, spec.by) for arg in args)
+        args = tuple(_pairs("count", arg, spec.by, lambda value: _natural("count", value)) for arg in args)
     else:
         args = tuple(map(as_python, args))
     documents = None if spec.documents is None else _selector(kind, spec.documents)
@@ -251,10 +249,6 @@ def _selector(kind: str, selector: Any) -> Any:
         if unlabeled(value):
             raise OptionError(f"{kind}() cannot select documents without a label; got {{{name!r}: {value!r}}}.")
     return tuple(sorted(((name, as_python(value)) for name, value in pairs), key=repr))
-
-
-def _count(count: Any, by: str | None) -> Any:
-    return _pairs("count", count, by, lambda value: _natural("count", value))
 
 
 def _pairs(name: str, argument: Any, by: str | None, read: Callable[[Any], Any]) -> Any:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # names for type checkers; the table below is text
+if TYPE_CHECKING:
     from rankopt.data.normalization import QueryNormalizer as QueryNormalizer
     from rankopt.data.normalization import normalize as normalize
     from rankopt.data.queries import Queries as Queries
@@ -23,25 +23,7 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.data.tables import read_attributes as read_attributes
     from rankopt.data.tables import read_table as read_table
 
-PARTS = {
-    "DecisionSample": "rankopt.data.samples.decisions:DecisionSample",
-    "decision_samples": "rankopt.data.samples.decisions:decision_samples",
-    "Queries": "rankopt.data.queries:Queries",
-    "QueryNormalizer": "rankopt.data.normalization:QueryNormalizer",
-    "SAMPLES": "rankopt.data.samples:SAMPLES",
-    "Sample": "rankopt.data.samples:Sample",
-    "concatenate": "rankopt.data.queries:concatenate",
-    "load_sample": "rankopt.data.samples:load_sample",
-    "normalize": "rankopt.data.normalization:normalize",
-    "open_queries": "rankopt.data.stored_folder:open_queries",
-    "read_attributes": "rankopt.data.tables:read_attributes",
-    "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
-    "read_svmlight_blocks": "rankopt.data.svmlight.reader:read_svmlight_blocks",
-    "read_table": "rankopt.data.tables:read_table",
-    "save_queries": "rankopt.data.stored_folder:save_queries",
-    "verify_queries": "rankopt.data.stored_folder:verify_queries",
-    "write_svmlight": "rankopt.data.svmlight.reader:write_svmlight",
-}
+PARTS = public_names(__name__)
 """Public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]

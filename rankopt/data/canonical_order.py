@@ -208,17 +208,17 @@ def canonical(
         order = sorted_by((coarse, query), lambda rows: hashed(grades, rows))
     coarse_contents = np.add.reduceat(mixed(coarse[order] + position), starts)
     by_content = sorted_by((weights, coarse_contents), exact_contents)
-    rows = order[rows_of(queries.offsets, by_content)]
-    return Arrangement(
+    arranged = Arrangement(
         features=queries.features,
-        rows=rows,
-        offsets=np.concatenate([[0], np.cumsum(np.diff(queries.offsets)[by_content])]),
-        weights=weights[by_content],
-        relevance=None if queries.relevance is None else queries.relevance[rows],
-        query_ids=tuple(queries.query_ids[q] for q in by_content.tolist()),  # for messages only
-        attributes={name: queries.attributes[name][rows] for name in attributes},
-        input_order=queries.input_order[rows],
+        rows=order,
+        offsets=queries.offsets,
+        weights=weights,
+        relevance=None if queries.relevance is None else queries.relevance[order],
+        query_ids=queries.query_ids,  # for messages only
+        attributes={name: queries.attributes[name][order] for name in attributes},
+        input_order=queries.input_order[order],
     )
+    return arranged.select(by_content)
 
 
 def labels(values: NDArray[Any]) -> Hashes:

@@ -268,7 +268,6 @@ class Queries(CompactReprMixin):
         if names is not None and len(names) != d:
             raise DataError(f"feature_names has {len(names)} names but there are {d} features; pass one name each.")
         documents = None if self.document_ids is None else each("document_ids", self.document_ids, DataError)
-        documents = None if documents is None else each("documents", documents, DataError)
         if documents is not None and len(documents) != n:
             raise DataError(f"document_ids has {len(documents)} ids but there are {n} documents; pass one each.")
         settled = {

@@ -183,7 +183,6 @@ def _flat(listed: list[Any]) -> Iterable[Any]:
 
 
 def _check_alike(part: Queries, first: Queries) -> None:
-    """Raise DataError if a part is inconsistent with the first."""
     for what, own, other in (
         ("features", part.n_features, first.n_features),
         ("the type of its features", part.features.dtype, first.features.dtype),
@@ -321,7 +320,6 @@ class StoredFolder:
         return array
 
     def _mapped(self, name: str, dtype: type[np.generic] | None = None) -> NDArray[Any]:
-        """Memory-map an `.npy` file."""
         try:
             array = map_array(self._regular(name), WORDS)
         except SerializationError as error:

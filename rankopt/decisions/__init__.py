@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
 if TYPE_CHECKING:
     from rankopt.decisions.inverse import RecoveredCosts as RecoveredCosts
@@ -12,14 +12,7 @@ if TYPE_CHECKING:
     from rankopt.losses.oracle_problem import ProblemOracle as ProblemOracle
     from rankopt.optimize.minimize import minimize_risk as minimize_risk
 
-PARTS = {
-    "DecisionRegressor": "rankopt.decisions.regressor:DecisionRegressor",
-    "Decisions": "rankopt.losses.oracle_problem:Decisions",
-    "ProblemOracle": "rankopt.losses.oracle_problem:ProblemOracle",
-    "RecoveredCosts": "rankopt.decisions.inverse:RecoveredCosts",
-    "minimize_risk": "rankopt.optimize.minimize:minimize_risk",
-    "recover_costs": "rankopt.decisions.inverse:recover_costs",
-}
+PARTS = public_names(__name__)
 """Public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]

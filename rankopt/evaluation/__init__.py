@@ -2,18 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # names for type checkers; the table below is text
+if TYPE_CHECKING:
     from rankopt.evaluation.comparison import compare as compare
     from rankopt.evaluation.evaluation import evaluate as evaluate
     from rankopt.evaluation.runs import compare_runs as compare_runs
 
-PARTS = {
-    "compare": "rankopt.evaluation.comparison:compare",
-    "compare_runs": "rankopt.evaluation.runs:compare_runs",
-    "evaluate": "rankopt.evaluation.evaluation:evaluate",
-}
+PARTS = public_names(__name__)
 """Public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]

@@ -192,10 +192,10 @@ def compare(
     check_interval(interval, confidence, resamples)
     if not isinstance(test, str) or test not in get_args(Test):
         raise OptionError(f"test cannot be {test!r}; write {', '.join(map(repr, get_args(Test)))}.")
+    several = _several(measure)
     if relevance is not None:
         if measure is None or isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
             raise DataError("relevance= needs two arrays of scores and measure=; omit it to compare evaluations.")
-        several = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
         scores = (vector("run_a", run_a), vector("run_b", run_b))
         run_a, run_b = (evaluate(relevance, one, several, qid=qid, group=group) for one in scores)
     elif qid is not None or group is not None:
@@ -210,8 +210,7 @@ def compare(
         )
     notes: tuple[str, ...] = ()
     if isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation):
-        compared = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
-        chosen = [run_a.measures[run_a._row(one)] for one in compared]
+        chosen = [run_a.measures[run_a._row(one)] for one in several]
         _warn_of_lengths(run_a, run_b.for_queries(run_a.query_ids), chosen)
         notes = tuple(run_a.select(chosen).notes)
     if not np.array_equal(np.isnan(a), np.isnan(b)):
@@ -264,6 +263,10 @@ def holm(p_values: Sequence[float]) -> Floats:
     return result
 
 
+def _several(measure: Measured | None) -> list[Any]:
+    return list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
+
+
 def _pair_values(
     run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
 ) -> tuple[Floats, Floats, str]:
@@ -292,7 +295,7 @@ def _pair_values(
         alone = set(run_a.query_ids) ^ set(run_b.query_ids)
         some = ", ".join(repr(query) for query in sorted(alone, key=repr)[:3])
         raise DataError(f"The runs cannot be paired: {len(alone)} queries are in one only ({some}); use the same.")
-    summed = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
+    summed = _several(measure)
     if not summed:
         raise DataError("measure is an empty list; name one or several measures.")
     rows = [row_b[query] for query in run_a.query_ids]
@@ -338,7 +341,6 @@ def _warn_of_lengths(a: Evaluation, b: Evaluation, measures: Sequence[Measure]) 
 
 
 def _student(d: Floats) -> float:
-    """p of the paired t test."""
     from scipy.special import stdtr
 
     error = float(d.std(ddof=1)) / np.sqrt(len(d))

@@ -506,7 +506,6 @@ def _exchanges(relevance: Floats, scores: Floats, classes: Ints) -> Iterator[Flo
 def _evaluated(
     documents: JudgedQueries, values: Floats, measures: Measures, rules: Convention, classes: Ints | None = None
 ) -> Evaluation:
-    """Evaluate scores by query."""
     several = isinstance(measures, Iterable) and not isinstance(measures, str)
     wanted = each("measures", measures, OptionError) if several else (measures,)
     parsed = tuple((linear_in_gains if documents.has_gains else parse)(measure) for measure in wanted)

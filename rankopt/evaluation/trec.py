@@ -343,7 +343,7 @@ def join(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[JudgedQ
     check_type("run", run, Run, error=DataError, cure="Read it by read_run(path).")
     if not isinstance(missing, str) or missing not in get_args(Missing):
         raise OptionError(f"missing cannot be {missing!r}; write 'error', 'skip' or 'zero'.")
-    grades, scores = _by_query(qrels, qrels.relevance), _by_query(run, run.scores)
+    grades, scores = by_query(qrels, qrels.relevance), by_query(run, run.scores)
     absent = [query for query in grades if query not in scores]
     if absent and missing == "error":
         raise DataError(
@@ -358,16 +358,16 @@ def join(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[JudgedQ
     offsets = np.concatenate([[0], np.cumsum([len(names) for names in documents])]).astype(np.int64)
     relevance = np.array([grades[query].get(name, 0.0) for query, name in rows], dtype=np.float64)
     found = np.array([scores[query].get(name, -np.inf) for query, name in rows], dtype=np.float64)
-    judged = _by_query(qrels, qrels.judged.astype(np.float64))
+    judged = by_query(qrels, qrels.judged)
     pool = Pool(
-        np.array([judged[query].get(name, 0.0) > 0 for query, name in rows], dtype=np.bool_),
+        np.array([judged[query].get(name, False) for query, name in rows], dtype=np.bool_),
         np.array([name in grades[query] for query, name in rows], dtype=np.bool_),
         np.array([name in scores[query] for query, name in rows], dtype=np.bool_),
     )
     return JudgedQueries(relevance, offsets, tuple(queries), tuple(name for _, name in rows), pool), found
 
 
-def _by_query(file: Qrels | Run, values: Floats) -> dict[str, dict[str, float]]:
+def by_query(file: Qrels | Run, values: NDArray[Any]) -> dict[str, dict[str, Any]]:
     """query -> document -> value."""
     bounds = zip(file.query_ids, file.offsets[:-1], file.offsets[1:], strict=True)
     return {

@@ -5,16 +5,13 @@ docs/results.md has the measurements. Names and results may change without notic
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:
     from rankopt.experimental.direct_trees import DirectBoostedRanker as DirectBoostedRanker
     from rankopt.experimental.slack_rescaling import RescaledSlack as RescaledSlack
 
-PARTS = {
-    "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker",
-    "RescaledSlack": "rankopt.experimental.slack_rescaling:RescaledSlack",
-}
+PARTS = public_names(__name__)
 """Everything here, `name: "module:object"`, loaded on first use."""
 
 __all__ = [*PARTS]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # for type checkers: the table below has only strings
+if TYPE_CHECKING:
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
     from rankopt.experiments.isolation import Limits as Limits
     from rankopt.experiments.regression import Changed as Changed
@@ -18,26 +18,9 @@ if TYPE_CHECKING:  # for type checkers: the table below has only strings
     from rankopt.experiments.solver_swap import SolverSwap as SolverSwap
     from rankopt.experiments.traces import ProblemTrace as ProblemTrace
 
-PARTS = {
-    "Changed": "rankopt.experiments.regression:Changed",
-    "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
-    "Limits": "rankopt.experiments.isolation:Limits",
-    "Outcome": "rankopt.experiments.rows:Outcome",
-    "BenchmarkRow": "rankopt.experiments.rows:BenchmarkRow",
-    "SolverSwap": "rankopt.experiments.solver_swap:SolverSwap",
-    "ProblemTrace": "rankopt.experiments.traces:ProblemTrace",
-    "changes": "rankopt.experiments.regression:changes",
-    "read_rows": "rankopt.experiments.rows:read_rows",
-    "rows_to_frame": "rankopt.experiments.rows:rows_to_frame",
-}
+PARTS = public_names(__name__)
 """The public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]
 
-
-def __getattr__(name: str) -> object:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import plural
 from formulations.errors import CertificateError, FormulationError, InfeasibleError
@@ -110,7 +111,6 @@ def exposure(n: int, k: int, blocks: int) -> LinearProgram | None:
 
 
 def _labels(n: int, blocks: int) -> NDArray[np.int64]:
-    """Block of each document, round robin."""
     return np.arange(n) % blocks
 
 
@@ -124,9 +124,6 @@ STATEMENTS: dict[str, Statement] = {
     "exposure": exposure,
 }
 """The default statements of the study."""
-
-
-Floats = NDArray[np.float64]
 
 
 def rank_one(k: int, n: int, rng: np.random.Generator) -> Floats:

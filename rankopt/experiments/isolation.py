@@ -69,14 +69,6 @@ class Limits:
             raise OptionError(f"the limit memory must be positive; got {self.memory}; give bytes, or None for no limit")
 
 
-def check_limits(limits: Any) -> None:
-    """Raise OptionError unless `limits` is a Limits instance."""
-    if not isinstance(limits, Limits):
-        raise OptionError(
-            f"limits must be a Limits instance; got {limits!r}; give Limits(problem=10.0, trace=60.0), in seconds"
-        )
-
-
 def hold_memory(more: int) -> None:
     """Limit this process to `more` bytes beyond its current size, where the system can enforce it."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -71,26 +72,25 @@ class Recorder:
         return solve_batch(batch, ExactArgmax().for_data(batch))  # as in training
 
 
-def argmax_trace(log: Log, count: int, seed: int, label: str = "argmax") -> ProblemTrace:
+def argmax_trace(log: Log, count: int, seed: int) -> ProblemTrace:
     """About `count` ranking problems: the same queries at the start, in the middle and at the end of the run.
 
     Sizes are evenly spaced. The order of queries is drawn with the seed, so that a slow solver meets all sizes.
     """
     steps = sorted(log.heard)
     stages = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
-    recorded = {step: [problem for batch in log.heard[step] for problem in _queries(batch)] for step in stages}
+    recorded = {step: [(b, index) for b in log.heard[step] for index in range(len(b))] for step in stages}
     queries = min(map(len, recorded.values()))  # under constraints the first step begins with the reference rankings
     recorded = {step: problems[-queries:] for step, problems in recorded.items()}
-    sizes = np.array([query.size for query in recorded[stages[-1]]])
+    sizes = np.array([_size(*query) for query in recorded[stages[-1]]])
     wanted = min(max(1, count // len(stages)), sizes.size)
     spread = np.linspace(0, sizes.size - 1, wanted).round().astype(int)
     chosen = np.random.default_rng(seed).permutation(np.argsort(sizes, kind="stable")[spread])
-    problems = [
-        RecordedProblem.judged(f"step {step:04d} query {query:05d}", recorded[step][query].form, step)
-        for query in chosen.tolist()
-        for step in stages
-    ]
-    return ProblemTrace(label, tuple(problems))
+    problems = []
+    for query, step in product(chosen.tolist(), stages):
+        batch, index = recorded[step][query]  # the problem of a query is built on demand
+        problems.append(RecordedProblem.judged(f"step {step:04d} query {query:05d}", batch[index], step))
+    return ProblemTrace("argmax", tuple(problems))
 
 
 def master_trace(log: Log, count: int, label: str = "master") -> ProblemTrace:
@@ -101,23 +101,7 @@ def master_trace(log: Log, count: int, label: str = "master") -> ProblemTrace:
     return ProblemTrace(label, tuple(RecordedProblem.judged(f"step {step:04d}", form, step) for step, form in chosen))
 
 
-@dataclass(frozen=True)
-class _Query:
-    """A query of a batch; its problem is built on demand."""
-
-    batch: RankTwoBatch | RelevanceBatch | Sequence[Problem]
-    index: int
-
-    @property
-    def size(self) -> int:
-        if isinstance(self.batch, RankTwoBatch | RelevanceBatch):
-            return int(self.batch.offsets[self.index + 1] - self.batch.offsets[self.index])
-        return self.batch[self.index].size
-
-    @property
-    def form(self) -> Problem:
-        return self.batch[self.index]
-
-
-def _queries(batch: RankTwoBatch | RelevanceBatch | Sequence[Problem]) -> list[_Query]:
-    return [_Query(batch, index) for index in range(len(batch))]
+def _size(batch: RankTwoBatch | RelevanceBatch | Sequence[Problem], index: int) -> int:
+    if isinstance(batch, RankTwoBatch | RelevanceBatch):
+        return int(batch.offsets[index + 1] - batch.offsets[index])
+    return batch[index].size

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from formulations.arrays import check_type
 from formulations.errors import FormulationError, UnknownSolverError
 from formulations.problems.problem import Problem
 from formulations.problems.ranking import RankTwoAssignment
@@ -36,7 +37,6 @@ from rankopt.experiments.isolation import (
     Entrant,
     Limits,
     check_entrants,
-    check_limits,
     memory_peak,
     method_spec,
     resolved,
@@ -303,11 +303,13 @@ class SolverSwap:
                 raise OptionError(
                     "custom problems and data exclude each other; leave the data out, or give a number of problems"
                 )
-            object.__setattr__(self, "data", _several(self.problems))
+            several = list(self.problems) if isinstance(self.problems, list | tuple) else [self.problems]
+            object.__setattr__(self, "data", several)
             object.__setattr__(self, "problems", 1)
         set_integers(self, 1, "problems", "repeats")
         check_number(0.0, tolerance=self.tolerance)
-        check_limits(self.limits)
+        cure = "Give Limits(problem=10.0, trace=60.0), in seconds."
+        check_type("limits", self.limits, Limits, error=OptionError, cure=cure)
         check_entrants(argmax_solvers=self.argmax_solvers, master_solvers=self.master_solvers, methods=self.methods)
         if not (self.argmax_solvers or self.master_solvers or self.methods):
             raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
@@ -341,7 +343,9 @@ class SolverSwap:
                 trace.save(path)
                 yield from self._replay(file, trace, path, self._entrants(trace))
             return
-        ranker = self._ranker()
+        from rankopt.rankers.large_margin import LargeMarginRanker
+
+        ranker = LargeMarginRanker() if self.ranker is None else clone(self.ranker)
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
         if "argmax_solver" in ranker.get_params() and self.argmax_solvers:
             yield from self._replay(file, run.argmax_trace(), run.path("argmax"), self.argmax_solvers)
@@ -374,15 +378,9 @@ class SolverSwap:
             return chosen
         return [one for one in usual if any(solves(spec_of(one), entry.form) for entry in trace.problems)]
 
-    def _ranker(self) -> Any:
-        from rankopt.rankers.large_margin import LargeMarginRanker
-
-        return LargeMarginRanker() if self.ranker is None else clone(self.ranker)
-
     def _replay(
         self, file: RowFile, trace: ProblemTrace, path: Path, entrants: Sequence[Entrant]
     ) -> Iterator[BenchmarkRow]:
-        """Replay the trace with every entrant."""
         for entrant in entrants:
             self.announce(f"{spec_of(entrant)} on {trace.name}")
             blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
@@ -438,7 +436,6 @@ class SolverSwap:
 
 
 def _label(part: Any, role: str) -> str:
-    """The name of a solver or a method in rows."""
     return method_spec(part) if role == "method" else spec_of(part)
 
 
@@ -446,8 +443,3 @@ def first_name(label: str) -> str:
     """The first of several names of one solver in the table."""
     path = SOLVERS.get(label)
     return label if path is None else next(name for name, listed in SOLVERS.items() if listed == path)
-
-
-def _several(problems: Any) -> list[Any]:
-    """The value of `problems` as a list."""
-    return list(problems) if isinstance(problems, list | tuple) else [problems]

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.experiments.rows import BenchmarkRow, Outcome
-
-Floats = NDArray[np.float64]
 
 
 def of_kind(rows: Iterable[BenchmarkRow], kind: str) -> list[BenchmarkRow]:
@@ -141,5 +140,4 @@ def _is_supported(row: BenchmarkRow | None) -> bool:
 
 
 def _time(row: BenchmarkRow | None, missed: float) -> float:
-    """The seconds of a solved problem."""
     return missed if row is None or not row.solved or row.seconds is None else row.seconds

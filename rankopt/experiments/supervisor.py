@@ -126,11 +126,11 @@ class _Worker:
                 self.ended = True
                 self._kill()
                 far = f"killed after {seconds:g} s" if self.warm else f"killed: {self._late()} {allowed:g} s"
-                return _partial_row(replace(blank, status=Outcome.TIMED_OUT, message=far), partial)
+                return replace(blank, **{"status": Outcome.TIMED_OUT, "message": far, **partial})
             if message is None:
                 self.ended = True
                 status, words = self._autopsy()
-                return _partial_row(replace(blank, status=status, message=words), partial)
+                return replace(blank, **{"status": status, "message": words, **partial})
             if "missing" in message:
                 return replace(blank, status=Outcome.MISSING, message=message["missing"])
             if "ready" in message:
@@ -169,7 +169,6 @@ class _Worker:
         self.process.wait()
 
     def _autopsy(self) -> tuple[Outcome, str]:
-        """The outcome and message of a dead process."""
         code = self.process.wait()
         self.words.seek(0, os.SEEK_END)
         self.words.seek(max(0, self.words.tell() - 2000))
@@ -181,11 +180,6 @@ class _Worker:
             return Outcome.CRASHED, "killed by SIGKILL from outside: by a user, or by the system if memory ran out"
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return Outcome.CRASHED, f"the process ended by {how}" + (f": {last}" if last else "")
-
-
-def _partial_row(row: BenchmarkRow, partial: dict[str, Any]) -> BenchmarkRow:
-    """The row with the fields that were known when its worker ended."""
-    return replace(row, **partial)
 
 
 class RowFile:

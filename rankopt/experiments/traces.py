@@ -239,7 +239,6 @@ def _is_readable(path: str) -> bool:
 
 
 def _read(path: Any) -> Problem:
-    """The problem of a file."""
     if not isinstance(path, str | PathLike):
         raise _no_problem(path)
     file = fspath(path)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:
     from rankopt.explanations.contributions import Explanation as Explanation
     from rankopt.explanations.tightness import Tightness as Tightness
 
-PARTS = {
-    "Explanation": "rankopt.explanations.contributions:Explanation",
-    "Tightness": "rankopt.explanations.tightness:Tightness",
-}
+PARTS = public_names(__name__)
 """What `explain` and `bound_tightness` of a ranker return, `name: "module:object"`."""
 
 __all__ = [*PARTS]

@@ -127,7 +127,6 @@ class Tightness(CompactReprMixin):
         return f"{text}ranking would lose; {means}. {self._cure(loose)}"
 
     def _cure(self, loose: int) -> str:
-        """What to do about a loose bound."""
         if not self.own:
             cure = (
                 "start LargeMarginRanker from it, w0=ranker.coef_"

@@ -14,7 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from formulations.arrays import check_type
-from formulations.registry import lazy, load
+from formulations.registry import lazy, load, public_names
 from rankopt.errors import OptionError
 from rankopt.measures.measure import Measure
 
@@ -61,21 +61,7 @@ LOSSES = {
     "neural-ndcg": "rankopt.losses.listwise:NeuralNDCG",
 }
 
-PARTS = {
-    "Deltr": "rankopt.losses.listwise:Deltr",
-    "MaxOracle": "rankopt.losses.oracle:MaxOracle",
-    "ArgmaxResult": "rankopt.losses.oracle:ArgmaxResult",
-    "JointFeatureMap": "rankopt.losses.oracle:JointFeatureMap",
-    "LossValue": "rankopt.losses.loss:LossValue",
-    "MarginLoss": "rankopt.losses.margin:MarginLoss",
-    "OrdinalHinge": "rankopt.losses.pairwise:OrdinalHinge",
-    "PreferenceHinge": "rankopt.losses.preferences:PreferenceHinge",
-    "PreferencePairs": "rankopt.losses.preferences:PreferencePairs",
-    "SquaredError": "rankopt.losses.loss:SquaredError",
-    "PositionalOracle": "rankopt.losses.oracle_positional:PositionalOracle",
-    "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
-    "parse_position_weights": "rankopt.losses.position_weights:parse_position_weights",
-}
+PARTS = public_names(__name__)
 """Building blocks of custom losses and feature maps; and `ScoreLoss`, any bound at arbitrary scores."""
 
 __all__ = ["BOUNDS", "LOSSES", "FEATURE_MAPS", *PARTS, "get_bound", "get_loss", "get_feature_map"]

@@ -70,10 +70,21 @@ class Orders:
     seconds: float
 
 
+DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
+"""Weight of the scores relative to the measure in lexicographic problems, at the first attempt."""
+
+
 @dataclass(frozen=True, eq=False)
-class AdmissibleOrders:
-    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and position
-    weights c by position; position_offsets[q : q + 2] bound the positions of query q."""
+class AdmissibleArgmax:
+    """The loss-augmented rankings of queries under constraint sets, and their references.
+
+    sets: S_q of each query. gain: b (N,) by document, rows offsets[q] : offsets[q + 1]. discount, position_weights: a
+    and c by position; position_offsets[q : q + 2] bound the positions of query q.
+    start: (N,) the scores at w₀, which break ties of the best reference. optimal_rankings: maximizers of a[π]ᵀb over
+    S_q. unpaid: under soft constraints, the same without penalties.
+    Documents of equal score and gain that the set does not distinguish share their slopes. Other ties follow the order
+    of the documents, which in training is canonical (`data.canonical`).
+    """
 
     sets: tuple[RankingSet, ...]
     gain: Floats
@@ -81,6 +92,9 @@ class AdmissibleOrders:
     position_weights: Floats
     offsets: Ints
     solver: Solver | str
+    start: Floats
+    optimal_rankings: Orders
+    unpaid: Orders | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -166,38 +180,6 @@ class AdmissibleOrders:
         weights = self.discount if measure else self.position_weights
         tallest = np.maximum.reduceat(np.abs(values), self.offsets[:-1])
         return np.asarray(np.add.reduceat(np.abs(weights), self.position_offsets[:-1]) * tallest)
-
-
-def _kinds(admissible: RankingSet) -> Ints:
-    """(n,) equal for documents that the set does not distinguish: same block or none, same columns."""
-    if admissible.soft_constraints:
-        features = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
-        return np.asarray(np.unique(features, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
-    stated = admissible.compiled
-    if stated.blocks_of is None:
-        return kinds(stated)
-    kind = stated.blocks_of + 1
-    kind[stated.own_row] = 0  # they are in no block
-    return kind
-
-
-DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
-"""Weight of the scores relative to the measure in lexicographic problems, at the first attempt."""
-
-
-@dataclass(frozen=True, eq=False)
-class AdmissibleArgmax(AdmissibleOrders):
-    """The loss-augmented rankings of queries under constraint sets, and their references.
-
-    start: (N,) the scores at w₀, which break ties of the best reference. optimal_rankings: maximizers of a[π]ᵀb over
-    S_q. unpaid: under soft constraints, the same without penalties.
-    Documents of equal score and gain that the set does not distinguish share their slopes. Other ties follow the order
-    of the documents, which in training is canonical (`data.canonical`).
-    """
-
-    start: Floats
-    optimal_rankings: Orders
-    unpaid: Orders | None = None
 
     @classmethod
     def build(
@@ -355,3 +337,16 @@ class AdmissibleArgmax(AdmissibleOrders):
             position_weights=self.position_weights[spots], offsets=offsets, start=self.start[documents],
             optimal_rankings=cut(self.optimal_rankings), unpaid=None if self.unpaid is None else cut(self.unpaid),
         )  # fmt: skip
+
+
+def _kinds(admissible: RankingSet) -> Ints:
+    """(n,) equal for documents that the set does not distinguish: same block or none, same columns."""
+    if admissible.soft_constraints:
+        features = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
+        return np.asarray(np.unique(features, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
+    stated = admissible.compiled
+    if stated.blocks_of is None:
+        return kinds(stated)
+    kind = stated.blocks_of + 1
+    kind[stated.own_row] = 0  # they are in no block
+    return kind

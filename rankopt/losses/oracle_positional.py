@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-import numba as nb
 import numpy as np
 
 from formulations import ranking, relevance_ranking, solve_batch
-from formulations.arrays import Bools, Floats, Ints, Shorts, check_type
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.arrays import Bools, Floats, Ints, Out, Shorts, check_type
+from formulations.compiled import compiled, longest_query
 from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
 from formulations.solvers.exact import ExactArgmax
@@ -208,24 +207,17 @@ class PositionalOracle(PositionalReferences):
         return replace(self, problem=problem, known_kind=self.kind[rows])
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_INTS, READ_INTS, nb.int64, nb.int64,
-        FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def _scatter(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, kind: Shorts, offsets: Ints, order: Ints,
-    first: int, last: int, slope: Floats, earned: Floats,
+    first: int, last: int, slope: Out[Floats], earned: Out[Floats],
 ) -> None:  # fmt: skip
     """For the queries first <= q < last, with document order[low + i] (index within the query) at position i: slope is
     the weight of the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb. In an
     optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    lowest, buffers, sums = np.empty(longest), np.empty((3, longest), np.int64), np.empty(longest)
-    table, bits = np.empty(table_size(longest), np.int64), scores.view(np.int64)
+    most = longest_query(offsets, first, last)
+    lowest, buffers, sums = np.empty(most), np.empty((3, most), np.int64), np.empty(most)
+    table, bits = np.empty(table_size(most), np.int64), scores.view(np.int64)
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
         lowest[: high - low] = np.inf

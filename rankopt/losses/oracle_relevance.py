@@ -157,16 +157,6 @@ def _bounds(begins: Bools) -> Ints:
     return np.repeat(np.array([first, last]), last - first, axis=1)
 
 
-def pairs(kind: Shorts, offsets: Ints) -> Floats:
-    """(m,) the pairs of documents of different kinds; kinds count from 0 in every query."""
-    sizes = np.diff(offsets)
-    query = np.repeat(np.arange(sizes.size), sizes)
-    starts = offsets[:-1][query]  # a query has no more kinds than documents
-    counts = np.bincount(starts + kind, minlength=int(offsets[-1])).astype(np.float64)
-    same = np.add.reduceat(counts * counts, offsets[:-1])
-    return np.asarray((sizes.astype(np.float64) ** 2 - same) / 2)
-
-
 @dataclass(frozen=True, eq=False)
 class PairwiseArgmax(OrdersArgmax):
     """gain(π) = the measure. `mean_of_best`: "ideal" (the default), all better documents first, which is 0;

@@ -12,11 +12,10 @@ from functools import cached_property
 from itertools import pairwise
 from time import perf_counter
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out, Shorts
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
@@ -86,9 +85,9 @@ def _below(tree: Ints, level: int) -> int:
     return total
 
 
-@compiled(nb.void(READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, INTS, INTS))
+@compiled()
 def count_violations(
-    scores: Floats, level: Ints, offsets: Ints, first: int, last: int, above: Ints, below: Ints
+    scores: Floats, level: Ints, offsets: Ints, first: int, last: int, above: Out[Ints], below: Out[Ints]
 ) -> None:
     """For document j of the queries first <= q < last, above[j] counts the documents i of its query with
     level_i > level_j and s_i - s_j < 1, and below[j] those with level_i < level_j and s_j - s_i < 1."""
@@ -209,14 +208,10 @@ class OrdinalHinge(ConvexLoss):
         return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_SHORTS, READ_SHORTS, READ_FLOATS, nb.int64, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS
-    )
-)  # fmt: skip
+@compiled()
 def count_costs(
     scores: Floats, level: Shorts, listed: Shorts, table: Floats, grades: int, offsets: Ints, first: int, last: int,
-    above: Floats, below: Floats,
+    above: Out[Floats], below: Out[Floats],
 ) -> None:  # fmt: skip
     """For document j of the queries first <= q < last, above[j] sums the costs of its pairs with documents i of
     level_i > level_j and s_i - s_j < 1, and below[j] those with level_i < level_j and s_j - s_i < 1.
@@ -225,11 +220,9 @@ def count_costs(
     table: grades × grades costs, the lower grade first. How many documents of each level have come near, and how many
     have fallen behind, is counted while the documents pass by rising score [paper 5, Algorithm 2].
     """
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    rising, spare, key = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest)
-    near, left = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    most = longest_query(offsets, first, last)
+    rising, spare, key = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    near, left = np.empty(most, np.int64), np.empty(most, np.int64)
     for q in range(first, last):
         low, count = offsets[q], offsets[q + 1] - offsets[q]
         levels = 0

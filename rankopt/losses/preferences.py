@@ -13,12 +13,11 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import NamedTuple, Self
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out, Shorts
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
@@ -197,18 +196,17 @@ def _apart(count: Ints, total: Floats, level: int, gain: float) -> float:
     return summed - found * gain
 
 
-@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS))
+@compiled()
 def sum_gains(
-    scores: Floats, level: Shorts, gain: Floats, offsets: Ints, first: int, last: int, above: Floats, below: Floats
-) -> None:
+    scores: Floats, level: Shorts, gain: Floats, offsets: Ints, first: int, last: int, above: Out[Floats],
+    below: Out[Floats],
+) -> None:  # fmt: skip
     """For document j of the queries first <= q < last, above[j] = Σ gain_i - gain_j over the documents i of its query
     with level_i > level_j and s_i - s_j < 1; below[j] = Σ gain_j - gain_i over those with level_i < level_j and s_j -
     s_i < 1. Both sweeps only add, which avoids cancellation; the tree of the first counts levels from the top."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    rising, spare, key = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest)
-    counts, totals = np.empty(longest + 1, np.int64), np.empty(longest + 1)
+    most = longest_query(offsets, first, last)
+    rising, spare, key = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    counts, totals = np.empty(most + 1, np.int64), np.empty(most + 1)
     for q in range(first, last):
         low, size = offsets[q], offsets[q + 1] - offsets[q]
         levels = 0

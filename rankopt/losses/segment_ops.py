@@ -6,14 +6,16 @@ gives another maximizer: the mean over all exchanges assigns each of them their 
 is not a subgradient.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out, Shorts, Table
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, falling_rows
 from rankopt.measures.tied_ranking import query_of_row
@@ -115,13 +117,11 @@ def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
     return slot
 
 
-INT_TABLE = nb.types.Array(nb.int64, 2, "C")
-
-
-@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, INT_TABLE, INTS, FLOATS, FLOATS), internal=True)
+@compiled(internal=True)
 def share_query(
-    bits: Ints, kind: Shorts, low: int, high: int, buffers: Ints, table: Ints, total: Floats, slope: Floats
-) -> None:
+    bits: Ints, kind: Shorts, low: int, high: int, buffers: Out[Table[Ints]], table: Out[Ints], total: Out[Floats],
+    slope: Out[Floats],
+) -> None:  # fmt: skip
     """`shared` for the query of rows low <= i < high; scores as bits. Documents with a nonzero slope are inserted into
     a hash table; the others are looked up. Memory: three integer rows and one row of sums, one entry a document; table:
     a power of 2, twice the documents."""
@@ -158,8 +158,8 @@ def share_query(
             slope[i] = total[one - low] / count[one - low]
 
 
-@compiled(nb.int64(nb.int64), internal=True)
-def table_size(documents: int) -> Any:
+@compiled(internal=True)
+def table_size(documents: int) -> int:
     """The slots of a table for so many documents: a power of 2, twice as many at least."""
     size = 4
     while size < 2 * documents:
@@ -167,16 +167,14 @@ def table_size(documents: int) -> Any:
     return size
 
 
-@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
-def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats) -> None:
+@compiled()
+def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Out[Floats]) -> None:
     """`shared` of the queries first <= q < last, in time linear in their documents. Of a list that ends at position 10
     ten documents have a slope. In a best order these have the highest scores of their kind; where no other has so high
     a score, and no two of them are equal, a glance at each is all."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    buffers, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
-    table, bits, heavy = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
+    most = longest_query(offsets, first, last)
+    buffers, total, lowest = np.empty((3, most), np.int64), np.empty(most), np.empty(most)
+    table, bits, heavy = np.empty(table_size(most), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
     for q in range(first, last):
         low, high, held, tied = offsets[q], offsets[q + 1], 0, False
         lowest[: high - low] = np.inf
@@ -197,17 +195,15 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
             share_query(bits, kind, low, high, buffers, table, total, slope)
 
 
-@compiled(nb.void(READ_INTS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
+@compiled()
 def share_ordered(
-    order: Ints, scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats
+    order: Ints, scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Out[Floats]
 ) -> None:
     """`share_range` with rankings (N,) of the documents. If the scores of every kind are strictly monotone along the
     ranking, none are equal; other queries use the hash table, whatever their ranking."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    buffers, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
-    table, bits, turn = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(longest, np.int8)
+    most = longest_query(offsets, first, last)
+    buffers, total, before = np.empty((3, most), np.int64), np.empty(most), np.empty(most)
+    table, bits, turn = np.empty(table_size(most), np.int64), scores.view(np.int64), np.empty(most, np.int8)
     for q in range(first, last):
         low, high, tied = offsets[q], offsets[q + 1], False
         turn[: high - low] = NONE

@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-import numba as nb
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined, is_small
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined, is_small
 from formulations.parallel import share_ranges
 from rankopt.data.canonical_order import rows_of
 from rankopt.errors import OptionError
@@ -210,14 +209,10 @@ def _largest(scores: Floats, low: int, high: int, k: int, top: Floats) -> None:
         top[p] = s
 
 
-@compiled(
-    nb.void(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.float64, nb.int64, nb.int64, FLOATS, FLOATS
-    )
-)  # fmt: skip
+@compiled()
 def smooth_values(
     scores: Floats, gain: Floats, discount: Floats, cutoffs: Ints, offsets: Ints, sigma: float, first: int, last: int,
-    value: Floats, slope: Floats,
+    value: Out[Floats], slope: Out[Floats],
 ) -> None:  # fmt: skip
     """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0. Positions
     of equal score are merged: their discounts add up. `slope` must be zero on input."""

@@ -17,9 +17,9 @@ A new measure needs a class in one of these files and an entry in `MEASURES`.
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # names for type checkers; the tables below are text
+if TYPE_CHECKING:
     from rankopt.evaluation.comparison import Comparison as Comparison
     from rankopt.evaluation.comparison import compare as compare
     from rankopt.evaluation.comparison import holm as holm
@@ -56,50 +56,17 @@ if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.measures.user_models import NERU as NERU
     from rankopt.measures.user_models import RBP as RBP
 
-MEASURES = {
-    "nDCG": "rankopt.measures.dcg:nDCG",
-    "DCG": "rankopt.measures.dcg:DCG",
-    "P": "rankopt.measures.binary:P",
-    "WTA": "rankopt.measures.binary:WTA",
-    "RR": "rankopt.measures.first_relevant:RR",
-    "ERU": "rankopt.measures.user_models:ERU",
-    "NERU": "rankopt.measures.user_models:NERU",
-    "AUC": "rankopt.measures.average_precision:AUC",
-    "Custom": "rankopt.measures.dcg:Custom",
-    "AP": "rankopt.measures.average_precision:AP",
-    "ERR": "rankopt.measures.user_models:ERR",
-    "MeanNDCG": "rankopt.measures.dcg:MeanNDCG",
-    "R": "rankopt.measures.binary:R",
-    "Rprec": "rankopt.measures.binary:Rprec",
-    "RBP": "rankopt.measures.user_models:RBP",
-    "Success": "rankopt.measures.first_relevant:Success",
-}
+_NAMES = public_names(__name__)
+MEASURES = {name: _NAMES[name] for name in (
+    "nDCG", "DCG", "P", "WTA", "RR", "ERU", "NERU", "AUC", "Custom", "AP", "ERR", "MeanNDCG", "R", "Rprec", "RBP",
+    "Success",
+)}  # fmt: skip
 """Every measure: name in the notation -> "module:object"."""
 
-PARTS = {
-    "Convention": "rankopt.measures.measure:Convention",
-    "Comparison": "rankopt.evaluation.comparison:Comparison",
-    "Evaluation": "rankopt.evaluation.evaluation:Evaluation",
-    "Measure": "rankopt.measures.measure:Measure",
-    "MeasureMix": "rankopt.measures.notation:MeasureMix",
-    "PositionalMeasure": "rankopt.measures.measure:PositionalMeasure",
-    "RunComparison": "rankopt.evaluation.runs:RunComparison",
-    "compare": "rankopt.evaluation.comparison:compare",
-    "compare_runs": "rankopt.evaluation.runs:compare_runs",
-    "conventions": "rankopt.measures.measure:conventions",
-    "evaluate": "rankopt.evaluation.evaluation:evaluate",
-    "ndcg_scorer": "rankopt.evaluation.evaluation:ndcg_scorer",
-    "holm": "rankopt.evaluation.comparison:holm",
-    "join": "rankopt.evaluation.trec:join",
-    "parse": "rankopt.measures.notation:parse",
-    "read_qrels": "rankopt.evaluation.trec:read_qrels",
-    "read_run": "rankopt.evaluation.trec:read_run",
-    "write_qrels": "rankopt.evaluation.trec:write_qrels",
-    "write_run": "rankopt.evaluation.trec:write_run",
-}
+PARTS = {name: place for name, place in _NAMES.items() if name not in MEASURES}
 """The other public names, `name: "module:object"`."""
 
 __all__ = [*MEASURES, *PARTS]
 
 if not TYPE_CHECKING:  # a type checker would accept any misspelled name
-    __getattr__, __dir__ = lazy(__name__, MEASURES, PARTS)
+    __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -39,8 +39,9 @@ import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
-from rankopt.measures.measure import Measure, PositionalMeasure, as_number
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.tied_ranking import Ranking, query_of_row, totals
+from rankopt.options import number
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
@@ -61,7 +62,7 @@ class Binary(Measure):
     def __post_init__(self) -> None:
         if self.rel is None:
             return
-        least = as_number(self.rel)
+        least = number(self.rel)
         if not np.isfinite(least):
             raise MeasureError(f"{self.name} cannot have rel={self.rel!r}; give the least grade that is relevant.")
         object.__setattr__(self, "rel", least)

@@ -198,14 +198,6 @@ class Measure:
         raise NotImplementedError(f"{type(self).__name__} has no `values`; write it.")
 
 
-def as_number(value: Any) -> float:
-    """The value as a float; NaN if it is no number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
-
-
 def _option_text(value: Any) -> str:
     """Shortest form of numbers that parses back; functions by name."""
     if isinstance(value, float) and value.is_integer():

@@ -40,8 +40,9 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.measure import Measure, PositionalMeasure, as_number, best_sum, per_best
+from rankopt.measures.measure import Measure, PositionalMeasure, best_sum, per_best
 from rankopt.measures.tied_ranking import Ranking, position_in_query, running, totals
+from rankopt.options import number
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
@@ -63,7 +64,7 @@ class ExpectedReciprocalRank(Measure):
         def __call__(self, *, max_grade: float = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
-        top = as_number(self.max_grade)
+        top = number(self.max_grade)
         if not 0 < top <= 1000:
             raise MeasureError(f"ERR cannot have max_grade={self.max_grade!r}; give the highest grade of the scale.")
         object.__setattr__(self, "max_grade", top)
@@ -131,7 +132,7 @@ class RankBiasedPrecision(Binary, PositionalMeasure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        p = as_number(self.p)
+        p = number(self.p)
         if not 0 < p < 1:
             raise MeasureError(f"RBP cannot have p={self.p!r}; give a persistence between 0 and 1, such as 0.8.")
         object.__setattr__(self, "p", p)
@@ -160,7 +161,7 @@ class ExpectedUtility(PositionalMeasure):
         def __call__(self, *, alpha: float = ..., d: float = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
-        alpha, d = as_number(self.alpha), as_number(self.d)
+        alpha, d = number(self.alpha), number(self.d)
         if not (np.isfinite(alpha) and alpha > 1 and np.isfinite(d)):
             raise MeasureError(
                 f"{self.name} cannot have alpha={self.alpha!r}, d={self.d!r}; give a half-life alpha > 1, a number d."

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from formulations.registry import load, member
+from formulations.registry import lazy, load, public_names
 from rankopt.errors import OptionError
 from rankopt.options import seed_from
 
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from rankopt.optimize.subgradient import SteepestSubgradient as SteepestSubgradient
     from rankopt.optimize.subgradient import StochasticSubgradient as StochasticSubgradient
 
-__all__ = [
-    "METHODS", "PENALTIES", "SEARCHES", "STATES",
-    "BlockFrankWolfe", "Bundle", "CuttingPlanes", "LineSearch", "SteepestSubgradient", "StochasticSubgradient",
-    "get_method",
-]  # fmt: skip
+_NAMES = public_names(__name__)
+
+__all__ = ["METHODS", "PENALTIES", "SEARCHES", "STATES", *_NAMES, "get_method"]
 
 METHODS = {
     "block_frank_wolfe": "rankopt.optimize.frank_wolfe:BlockFrankWolfe",
@@ -39,7 +37,7 @@ PENALTIES = {
 }
 """The penalties by their usual names, λ‖w‖₁ and (λ/2)‖w - w₀‖², and the objective of each."""
 
-SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
+SEARCHES = {"LineSearch": _NAMES["LineSearch"]}
 """What needs no planes: the measure itself along lines."""
 
 STATES = {
@@ -54,9 +52,7 @@ STATES = {
 """Dataclasses of the training state, `name: "module:object"`: what a checkpoint may contain. Their fields are arrays,
 numbers, strings, mappings and such dataclasses; a random generator is stored as its `state`."""
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, SEARCHES | {path.partition(":")[2]: path for path in METHODS.values()})
+__getattr__, __dir__ = lazy(__name__, _NAMES)
 
 
 def get_method(spec: str | Method, random_state: Any = None) -> Method:

@@ -43,8 +43,6 @@ from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.persistence.models import MODEL
 from rankopt.ratings.table import Ratings
 
-Floats = NDArray[np.float64]
-
 ROUNDING = 1e-9  # relative difference of sums on another machine that is tolerated
 
 OPEN = ("primal", "latest", "precision", "radius", "least")
@@ -139,38 +137,6 @@ def false_claim(standing: TrainingState, objective: Objective) -> str | None:
     if (above > ROUNDING * size).any():
         return f"a plane lies {above.max():.3g} above the risk at its w"
     return None
-
-
-@contextmanager
-def claimed(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Within this block the folder is locked for this run.
-
-    The lock is on the folder itself: it leaves no file and ends with its process. A file system without such locks is
-    not locked. Raises OptionError where another run holds the lock.
-    """
-    try:
-        import fcntl
-    except ImportError:  # no POSIX system
-        yield
-        return
-    try:
-        opened = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        message = f"checkpoint = {os.fspath(folder)} cannot be opened ({error}); give another folder"
-        raise OptionError(message) from error
-    try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OptionError(
-                f"checkpoint = {os.fspath(folder)} is in use: another process, or another fit of this one, trains with "
-                "it now; wait until it is done, or choose another folder"
-            ) from None
-        except OSError:
-            pass
-        yield
-    finally:
-        os.close(opened)
 
 
 LIMITS = ("max_iter", "time_limit")
@@ -269,9 +235,34 @@ class Checkpoint:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Within this block the folder is locked; OptionError where another run holds the lock."""
-        with claimed(self._make_folder()):
+        """Within this block the folder is locked; OptionError where another run holds the lock.
+
+        The lock is on the folder itself: it leaves no file and ends with its process. A file system without such locks
+        is not locked.
+        """
+        folder = self._make_folder()
+        try:
+            import fcntl
+        except ImportError:  # no POSIX system
             yield
+            return
+        try:
+            opened = os.open(folder, os.O_RDONLY)
+        except OSError as error:
+            raise OptionError(f"checkpoint = {folder} cannot be opened ({error}); give another folder") from error
+        try:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OptionError(
+                    f"checkpoint = {folder} is in use: another process, or another fit of this one, trains with it "
+                    "now; wait until it is done, or choose another folder"
+                ) from None
+            except OSError:
+                pass
+            yield
+        finally:
+            os.close(opened)
 
     def found(
         self, problem: Mapping[str, str], read: Callable[[Any], Found | None], defaults: Container[str] = ()
@@ -309,7 +300,6 @@ class Checkpoint:
             raise OptionError(f"checkpoint = {self.folder} cannot be resumed because {false}; remove it and fit anew")
 
     def _make_folder(self) -> Path:
-        """The folder, created if missing."""
         folder = Path(self.folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import as_path
+from formulations.arrays import Floats, as_path
 from rankopt.errors import OptionError
-
-Floats = NDArray[np.float64]
 
 OPSET, TREES = 18, 5  # versions of ONNX's operators and of its tree operators: the first with double precision
 WITHIN = ("zscore", "minmax", "sum")  # values of `normalize` that a graph can compute

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
 if TYPE_CHECKING:
     from rankopt.policies.evaluation import ExposureEvaluation as ExposureEvaluation
@@ -11,13 +11,7 @@ if TYPE_CHECKING:
     from rankopt.policies.plackett_luce import PlackettLuce as PlackettLuce
     from rankopt.policies.plackett_luce import PlackettLuceRanker as PlackettLuceRanker
 
-PARTS = {
-    "ExposureEvaluation": "rankopt.policies.evaluation:ExposureEvaluation",
-    "ExposureRanker": "rankopt.policies.evaluation:ExposureRanker",
-    "PlackettLuce": "rankopt.policies.plackett_luce:PlackettLuce",
-    "PlackettLuceRanker": "rankopt.policies.plackett_luce:PlackettLuceRanker",
-    "evaluate_exposure": "rankopt.policies.evaluation:evaluate_exposure",
-}
+PARTS = public_names(__name__)
 """Public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]

@@ -5,9 +5,9 @@ The table is text: an estimator, and scikit-learn with it, loads when its name i
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
+if TYPE_CHECKING:
     from rankopt.ascent.ascent import RandomDirections as RandomDirections
     from rankopt.boosting.ranker import BoostedRanker as BoostedRanker
     from rankopt.explanations.contributions import Explanation as Explanation
@@ -28,16 +28,9 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
     from rankopt.rankers.smooth import SmoothRanker as SmoothRanker
 
+_NAMES = public_names(__name__)
 RANKERS = {
-    "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
-    "CofiRanker": "rankopt.rankers.cofi:CofiRanker",
-    "DirectRanker": "rankopt.rankers.direct:DirectRanker",
-    "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
-    "LossRanker": "rankopt.rankers.loss:LossRanker",
-    "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
-    "PairwiseRanker": "rankopt.rankers.loss:PairwiseRanker",
-    "RegressionRanker": "rankopt.rankers.linear:RegressionRanker",
-    "SmoothRanker": "rankopt.rankers.smooth:SmoothRanker",
+    name: place for name, place in _NAMES.items() if name.endswith("Ranker") and name not in ("LinearRanker", "Ranker")
 }
 """Every ranker, `name: "module:object"`."""
 
@@ -70,20 +63,9 @@ SMOOTH_STARTS = {
 STRENGTHS = ("scale", "auto")
 """What lam may be by name: the strength natural to the data, or the one that cross-validation chooses."""
 
-_PARTS = {
-    "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
-    "Explanation": "rankopt.explanations.contributions:Explanation",
-    "LinearRanker": "rankopt.rankers.linear:LinearRanker",
-    "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
-    "Ranker": "rankopt.rankers.base:Ranker",
-    "load_model": "rankopt.persistence.models:load_model",
-    "save_model": "rankopt.persistence.models:save_model",
-    "save_onnx": "rankopt.persistence.onnx:save_onnx",
-    "svm": "rankopt.rankers.large_margin:svm",
-    "to_onnx": "rankopt.persistence.onnx:to_onnx",
-}
+_PARTS = {name: place for name, place in _NAMES.items() if name not in RANKERS}
 
 __all__ = [*RANKERS, *_PARTS]
 
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelled name
-    __getattr__, __dir__ = lazy(__name__, RANKERS, _PARTS)
+if not TYPE_CHECKING:  # a type checker would accept any misspelled name
+    __getattr__, __dir__ = lazy(__name__, _NAMES)

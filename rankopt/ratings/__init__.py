@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # names for type checkers; the table below is text
+if TYPE_CHECKING:
     from rankopt.ratings.evaluation import ItemMeanBaseline as ItemMeanBaseline
     from rankopt.ratings.evaluation import PopularityBaseline as PopularityBaseline
     from rankopt.ratings.evaluation import RatingsEvaluation as RatingsEvaluation
@@ -18,20 +18,7 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.ratings.splits import weak_split as weak_split
     from rankopt.ratings.table import Ratings as Ratings
 
-PARTS = {
-    "ItemMeanBaseline": "rankopt.ratings.evaluation:ItemMeanBaseline",
-    "PopularityBaseline": "rankopt.ratings.evaluation:PopularityBaseline",
-    "Ratings": "rankopt.ratings.table:Ratings",
-    "RatingsEvaluation": "rankopt.ratings.evaluation:RatingsEvaluation",
-    "Split": "rankopt.ratings.splits:Split",
-    "evaluate_ratings": "rankopt.ratings.evaluation:evaluate_ratings",
-    "given_split": "rankopt.ratings.splits:given_split",
-    "load_ratings_sample": "rankopt.ratings.films:load_ratings_sample",
-    "read_ratings": "rankopt.ratings.reading:read_ratings",
-    "leave_out_split": "rankopt.ratings.splits:leave_out_split",
-    "strong_split": "rankopt.ratings.splits:strong_split",
-    "weak_split": "rankopt.ratings.splits:weak_split",
-}
+PARTS = public_names(__name__)
 """Public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]

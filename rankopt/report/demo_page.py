@@ -9,34 +9,27 @@ from rankopt.report.charts import convergence, measure_curves
 from rankopt.report.page import FormattedCell, brief, render
 
 if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
     from rankopt.evaluation.evaluation import Evaluation
     from rankopt.optimize.certificate import History
 
 MEASURE = "nDCG@10"  # the measure of the finding
-SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
+MEASURES = (*(f"nDCG@{k}" for k in range(1, 11)), "AP")  # what is drawn
+SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")  # the columns of tables
 OURS = "large margin, nonconvex"  # LargeMarginRanker as it comes: the finding compares it with the others
 
 
 def page_of_demo(
     rankers: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, Mapping[str, Evaluation]],
     swapped: Mapping[tuple[str, str], Any],
-    tests: Mapping[str, Queries],
     made_by: str,
 ) -> str:
-    """The page. rankers: fitted rankers by sample and name; swapped: fitted rankers by argmax and master solver; tests:
-    the test queries by sample; made_by: the command."""
-    from rankopt.measures import evaluate
-
-    notations = [*(f"nDCG@{k}" for k in range(1, 11)), "AP"]
-    found = {
-        sample: {name: evaluate(tests[sample], one.predict(tests[sample]), notations) for name, one in fitted.items()}
-        for sample, fitted in rankers.items()
-    }
+    """The page. rankers: fitted rankers by sample and name; found: their evaluations by `MEASURES` on test queries;
+    swapped: fitted rankers by argmax and master solver; made_by: the command."""
     tables, curves = [], []
     for sample, runs in found.items():
-        means = {name: {one: run.mean(one) for one in notations} for name, run in runs.items()}
-        about = f"{sample}, {len(tests[sample])} test queries"
+        means = {name: {one: run.mean(one) for one in MEASURES} for name, run in runs.items()}
+        about = f"{sample}, {len(runs[OURS].query_ids)} test queries"
         rows = [
             [
                 name,

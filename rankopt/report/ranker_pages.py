@@ -109,7 +109,6 @@ def _cell(value: Any) -> object:
 
 
 def _scatter(found: Tightness) -> Drawing:
-    """Regret against the trained bound, one point per query."""
     rows = np.argsort(found.looseness, kind="stable")
     caption = f"Each query's regret and {found.trained} bound; no point lies below the line, where they are equal."
     if rows.size > MOST_POINTS:
@@ -131,7 +130,6 @@ def _scatter(found: Tightness) -> Drawing:
 
 
 def _distributions(found: Tightness) -> Drawing:
-    """The distribution functions of the regret and of all bounds."""
     caption = "Share of queries whose regret, or bound, is at most the value, up to the regret of the worst ranking."
     with (drawing := Drawing("share of queries", caption, f"lost, {found.measure}", "share of queries")) as axes:
         far = float(found.max_regret.max(initial=0.0)) or 1.0

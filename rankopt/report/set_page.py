@@ -122,14 +122,12 @@ def _optimum(variables: str, solution: Any) -> list[object]:
 
 
 def _fractional(gap: IntegralityGap) -> list[list[object]]:
-    """The variables that are fractional in the relaxation's optimum."""
     x = np.asarray(gap.relaxed.x, dtype=np.float64)
     program: Any = gap.relaxed.problem
     return [[program.variable_name(int(j)), float(x[j])] for j in np.flatnonzero(np.abs(x - np.round(x)) > 1e-6)]
 
 
 def _curve(curve: SensitivityCurve) -> dict[str, Any]:
-    """A figure and a table of the cost of each limit."""
     rows: list[list[object]] = []
     numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
     for (limit, *values), empty, integral in zip(numbers.tolist(), curve.empty, curve.integral, strict=True):

@@ -16,14 +16,11 @@ from typing import Any, Protocol, Self
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share
 from rankopt.errors import DataError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Scorer(Protocol):
@@ -184,18 +181,14 @@ def row_scores(features: Any, rows: Ints, w: Floats, turns: Ints | None = None) 
     `Linear` and `Queries` check them once.
     """
     check_weights(w, features.shape[1])
-    scores = np.empty(rows.size)
+    table, scores = _stored(features), np.empty(rows.size)
+    kernel: Any = dense_scores if len(table) == 1 else sparse_scores
     turns = np.arange(rows.size) if turns is None else turns
     w = np.ascontiguousarray(w, dtype=np.float64)
-    count = -(-rows.size // PART)
-    if hasattr(features, "tocsr"):
-        entries = _entries(features)
-        share(
-            count, lambda p: sparse_scores(*entries, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores)
-        )
-    else:
-        table = np.ascontiguousarray(features)
-        share(count, lambda p: dense_scores(table, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores))
+    share(
+        -(-rows.size // PART),
+        lambda p: kernel(*table, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores),
+    )
     return scores
 
 
@@ -204,18 +197,12 @@ def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
     entry for each of the rows, or a part ends beyond them."""
     check_slopes(r, rows.size)
     check_bounds(bounds, rows.size)
-    parts = bounds.size - 1
-    sums = np.empty((parts, features.shape[1]))
-    some = _parts_at_once(rows, parts)
-    count = -(-parts // some)
-    if hasattr(features, "tocsr"):
-        entries = _entries(features)
-        share(count, lambda p: sparse_sums(*entries, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
-    else:
-        table = np.ascontiguousarray(features)
-        if not dense_sums.pays(3 * rows.size * table.shape[1]):
-            return dense_sums_in_numpy(table, rows, r, bounds)
-        share(count, lambda p: dense_sums(table, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
+    table, parts = _stored(features), bounds.size - 1
+    kernel: Any = dense_sums if len(table) == 1 else sparse_sums
+    if kernel is dense_sums and not dense_sums.pays(3 * rows.size * features.shape[1]):
+        return dense_sums_in_numpy(table[0], rows, r, bounds)
+    sums, some = np.empty((parts, features.shape[1])), _parts_at_once(rows, parts)
+    share(-(-parts // some), lambda p: kernel(*table, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
     return sums
 
 
@@ -244,8 +231,10 @@ def _parts_at_once(rows: Ints, parts: int) -> int:
     return max(1, int(PART * parts / max(rows.size, 1)))
 
 
-def _entries(features: Any) -> tuple[Any, Any, Any]:
-    """Values, columns and bounds of rows of a CSR table."""
+def _stored(features: Any) -> tuple[Any, ...]:
+    """What kernels read: a dense table, or the values, columns and bounds of rows of a CSR table."""
+    if not hasattr(features, "tocsr"):
+        return (np.ascontiguousarray(features),)
     check_entries_fit(features)
     return features.data, features.indices, features.indptr
 

@@ -26,26 +26,22 @@ Sources: paper 3 (DirectRank), section 2.2; ties as in `rankopt.measures.average
 `rankopt.measures.user_models`.
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined, longest_query
 from rankopt.measures.tied_ranking import totals
-from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, longest, pairs_in_time, sort_times, width
+from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, pairs_in_time, sort_times, width
 
 DISCOUNT, PRECISION, CASCADE = 0, 1, 2  # what is summed
 
 
-@compiled(
-    nb.float64(
-        nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, nb.int64, READ_FLOATS, READ_FLOATS
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def added(
-    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats,
-) -> float:  # fmt: skip
+    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats
+) -> float:
     """f of a group of `size` lines below `above` documents.
 
     own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: prefix sums of a or of 1 / i.
@@ -82,25 +78,15 @@ def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats
             passed[i] = ((m + 1 - i) * passed[i] + i * going_on * passed[i - 1]) / (m + 1)
 
 
-@compiled(
-    nb.int64(
-        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS,
-        READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def sweep_paths(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
-    discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps:
-    Floats, widths: Floats,
+    discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Out[Floats], times: Out[Floats],
+    steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞.
-
-    gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U of
-    those below it. discount: a of every position, or 1 / i.
-    """
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    """gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U
+    of those below it. discount: a of every position, or 1 / i."""
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     line_s, line_a, own, above = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -186,26 +172,17 @@ def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
     return product
 
 
-@compiled(
-    nb.int64(
-        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS,
-        nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    ),
-    internal=True,
-)  # fmt: skip
+@compiled(internal=True)
 def sweep_swaps(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
     discount: Floats, unit: Ints, bits: int, powers: Floats, weights: Floats, offsets: Ints, first: int, last: int,
-    starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞.
-
-    kind, cutoff, gain, weight_above, discount: as in `sweep_paths`. unit: (N,) 1 + [the document is of kind k]
+    """kind, cutoff, gain, weight_above, discount: as in `sweep_paths`. unit: (N,) 1 + [the document is of kind k]
     << (k + 1) bits; documents of one gain are of one kind, and `bits` bits count those of a query. powers: of
     a cascade, 1, 1 - p, (1 - p)², ... of each kind, 1 << bits of them.
     """
-    capacity, found, most, widest = times.size, 0, longest(offsets, first, last), 0
+    capacity, found, most, widest = times.size, 0, longest_query(offsets, first, last), 0
     for q in range(first, last):
         low, n, walkers = offsets[q], offsets[q + 1] - offsets[q], 0
         for j in range(n):
@@ -328,20 +305,14 @@ def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Flo
     return unit, bits, powers.ravel(), swapped.astype(np.int64)
 
 
-@compiled(
-    nb.int64(
-        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS,
-        nb.int64, READ_FLOATS, READ_INTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def sweep_uncut(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
     discount: Floats, unit: Ints, bits: int, powers: Floats, swapped: Ints, weights: Floats, offsets: Ints, first: int,
-    last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the
-    rest as in `sweep_swaps`."""
+    """swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the rest as in
+    `sweep_swaps`."""
     found, begin = 0, first
     while begin < last:
         end = begin + 1
@@ -362,19 +333,13 @@ def sweep_uncut(
     return found
 
 
-@compiled(
-    nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64,
-        FLOATS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def sweep_pairs(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, weights: Floats, offsets: Ints,
-    first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    first: int, last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞."""
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    """gain: b. discount: a of every position."""
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     line_s, line_a, own = np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     for q in range(first, last):

@@ -7,11 +7,12 @@ sorted by insertion, which makes the order exact. Clustered times are merge sort
 After a swap in a truncated list, `entering` finds the line below that reaches the last position next.
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined
 from formulations.sorting import sort_falling
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -25,10 +26,11 @@ def width(t: float, s: float, a: float, other_s: float, other_a: float) -> float
     return ROUNDING * spread / abs(a - other_a)
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS, INTS), internal=True)
+@compiled(internal=True)
 def first_order(
-    scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints, starts: Ints
-) -> int:
+    scores: Floats, slopes: Floats, by_score: Ints, key: Out[Floats], order: Out[Ints], spare: Out[Ints],
+    starts: Out[Ints],
+) -> int:  # fmt: skip
     """Sort by increasing slope, equal slopes by decreasing score; the number of groups of identical lines, which are
     tied for all t: group g is at starts[g] : starts[g + 1] of `order`.
 
@@ -47,10 +49,11 @@ def first_order(
     return groups
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, FLOATS, INTS, INTS, INTS), internal=True)
+@compiled(internal=True)
 def first_groups(
-    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, own: Floats, order: Ints, spare: Ints, starts: Ints
-) -> int:
+    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, own: Out[Floats], order: Out[Ints], spare: Out[Ints],
+    starts: Out[Ints],
+) -> int:  # fmt: skip
     """`first_order`, and own[g] = Σ gain of each group."""
     groups = first_order(scores, slopes, by_score, own, order, spare, starts)
     for g in range(groups):
@@ -60,17 +63,10 @@ def first_groups(
     return groups
 
 
-@inlined
-def longest(offsets: Ints, first: int, last: int) -> int:
-    """Documents of the longest of the queries first <= q < last, at least 1: the buffer size of a sweep."""
-    most = 1
-    for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
-    return most
-
-
-@compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS), internal=True)
-def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, order: Ints, buffer: Ints) -> None:
+@compiled(internal=True)
+def sort_times(
+    times: Out[Floats], crossers: Out[Ints], spare: Out[Floats], lines: Out[Ints], order: Out[Ints], buffer: Out[Ints]
+) -> None:
     """Sort times, and the lines that cross with them. spare, lines, order, buffer: buffers of the same length, or
     longer."""
     n = times.size
@@ -121,8 +117,10 @@ def _deal(s: Floats, a: Floats, own_s: float, own_a: float, middle: float, top: 
         words[k] = np.int64(np.int32(part)) << (2 * HALF) | (pair + k)
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, INTS, FLOATS), internal=True)
-def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, counts: Ints, times: Floats) -> int:
+@compiled(internal=True)
+def pairs_in_time(
+    s: Floats, a: Floats, walkers: int, words: Out[Ints], spare: Out[Ints], counts: Out[Ints], times: Out[Floats]
+) -> int:
     """The pairs (x, y) of different slopes, x one of the first lines, the walkers; in order of time.
 
     s, a: (lines,) the walkers by increasing slope, then the others by increasing slope. words, spare, times: buffers of
@@ -184,8 +182,8 @@ def _collect(words: Ints, spare: Ints, counts: Ints, digit: int) -> None:
         second[k] += 1
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, INTS, INTS, FLOATS), internal=True)
-def _insert_all_pairs_in_time(s: Floats, a: Floats, words: Ints, spare: Ints, times: Floats) -> None:
+@compiled(internal=True)
+def _insert_all_pairs_in_time(s: Floats, a: Floats, words: Out[Ints], spare: Out[Ints], times: Out[Floats]) -> None:
     """The times of pairs that are nearly in their order, and both put in order."""
     left = 4 * words.size + FEW_PAIRS_IN_TIME * FEW_PAIRS_IN_TIME
     for e in range(words.size):
@@ -217,7 +215,7 @@ NATURAL = (1 << 40) - 1
 the end."""
 
 
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64), internal=True)
+@compiled(internal=True)
 def entering(line_s: Floats, line_a: Floats, index: int, lines: int) -> int:
     """The line below `index`, by increasing slope, that first overtakes the one there; -1 if none.
 

@@ -38,18 +38,17 @@ def value_at(
     keys = np.empty(scores.size)
     for low, high in pairwise(offsets.tolist()):
         s, a = scores[low:high], slopes[low:high]
-        keys[low:high] = s + t * a if _distinguishable(s, a, t) else _exact_ranks(s, a, t)
+        keys[low:high] = s + t * a if distinguishable(s, a, t) else _exact_ranks(s, a, t)
     return float(weights @ measure.values(ranked(relevance, keys, offsets)))
 
 
-def _distinguishable(s: Floats, a: Floats, t: float) -> bool:
-    """Whether rounding cannot have changed the order of the scores s + t a, but of lines that are identical."""
+def distinguishable(s: Floats, a: Floats, t: float) -> bool:
+    """Whether rounding leaves no doubt of the order of the scores s + t a, identical lines aside."""
     at = s + t * a
-    order = np.argsort(at)
-    error = (2 * np.finfo(np.float64).eps * (np.abs(s) + np.abs(t * a)) + np.finfo(np.float64).tiny)[order]
-    close = np.diff(at[order]) <= error[1:] + error[:-1]
+    order = np.argsort(at, kind="stable")
+    doubt = (4 * np.finfo(np.float64).eps * (np.abs(s) + np.abs(t * a)))[order]
     alike = (np.diff(s[order]) == 0) & (np.diff(a[order]) == 0)
-    return not bool(np.any(close & ~alike))
+    return bool(np.all(alike | (np.diff(at[order]) > doubt[1:] + doubt[:-1])))
 
 
 def _exact_ranks(s: Floats, a: Floats, t: float) -> Floats:

@@ -84,7 +84,11 @@ LONGEST_LIST = 32  # measures that depend on more positions than these are swept
 
 @dataclass(frozen=True, eq=False)
 class SweepPlan:
-    """A compiled sweep, its arguments before and after scores, slopes and order, and (m,) the constant it omits."""
+    """A compiled sweep, its arguments before and after scores, slopes and order, and (m,) the constant it omits.
+
+    kernel: returns the number of events of the queries first <= q < last, writes those that fit into the buffers times,
+    steps and widths, and into starts[q] the value at -∞.
+    """
 
     kernel: Any
     before: tuple[Any, ...]

@@ -29,29 +29,24 @@ Source: paper 3 (DirectRank), sections 2.2 and 3.1.2 (ERR and MAP cut at 10), wi
 together; ties as in `rankopt.sweeps.full_sweeps` and `rankopt.measures.first_relevant`.
 """
 
-import numba as nb
+from __future__ import annotations
+
 import numpy as np
 
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
+from formulations.arrays import Floats, Ints, Out
+from formulations.compiled import compiled, inlined, longest_query
 from formulations.sorting import sort_falling
 from rankopt.sweeps.full_sweeps import PRECISION
-from rankopt.sweeps.intersections import ROUNDING, entering, first_order, longest, width
+from rankopt.sweeps.intersections import ROUNDING, entering, first_order, width
 
 
-@compiled(
-    nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_INTS, nb.int64,
-        nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def sweep_positions(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, cutoffs: Ints, weights: Floats,
-    offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    offsets: Ints, first: int, last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats],
+    widths: Out[Floats],
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. cutoffs: (m,) τ of each query, after which its discount is constant.
-    """
+    """cutoffs: (m,) τ of each query, after which its discount is constant."""
     capacity, found = times.size, 0
     most, widest = 1, 1
     for q in range(first, last):
@@ -146,11 +141,10 @@ def sweep_positions(
     return found
 
 
-TABLE = nb.types.Array(nb.float64, 2, "C")
-
-
-@compiled(nb.float64(nb.int64, nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, FLOATS), internal=True)
-def _group_value(kind: int, size: int, own: float, cutoff: int, above: int, heavier: float, passed: Floats) -> float:
+@compiled(internal=True)
+def _group_value(
+    kind: int, size: int, own: float, cutoff: int, above: int, heavier: float, passed: Out[Floats]
+) -> float:
     """What a group of `size` lines below `above` documents adds. own: relevant documents, or the sum of p. heavier: R
     or Π above it. passed[i]: of a cascade, the mean chance to pass i of its documents."""
     reached = min(size, cutoff - above)
@@ -169,20 +163,14 @@ def _group_value(kind: int, size: int, own: float, cutoff: int, above: int, heav
     return total * heavier
 
 
-@compiled(
-    nb.int64(
-        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64,
-        nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def sweep_cuts(
-    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weights: Floats, offsets:
-    Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weights: Floats,
+    offsets: Ints, first: int, last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats],
+    widths: Out[Floats],
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
-    """
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    """gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k."""
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
     line_s, line_a, own, factor = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -305,19 +293,13 @@ def _reciprocal(above: int, size: int, relevant: int, cutoff: int) -> float:
     return total
 
 
-@compiled(
-    nb.int64(
-        nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS,
-        FLOATS, FLOATS, FLOATS,
-    )
-)  # fmt: skip
+@compiled()
 def sweep_envelope(
     cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, relevant: Floats, weights: Floats, offsets: Ints,
-    first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+    first: int, last: int, starts: Out[Floats], times: Out[Floats], steps: Out[Floats], widths: Out[Floats],
 ) -> int:  # fmt: skip
-    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
-    capacity, found, most = times.size, 0, longest(offsets, first, last)
+    """relevant: 1 where relevant, else 0."""
+    capacity, found, most = times.size, 0, longest_query(offsets, first, last)
     key, when, line_s, line_a = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     hits, turns, crossers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import lazy
+from formulations.registry import lazy, public_names
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:
     from rankopt.torch.layers import FenchelYoungLoss as FenchelYoungLoss
     from rankopt.torch.layers import PerturbedArgmax as PerturbedArgmax
     from rankopt.torch.layers import RankingArgmax as RankingArgmax
@@ -13,15 +13,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.torch.losses import MarginLoss as MarginLoss
     from rankopt.torch.losses import RankingLoss as RankingLoss
 
-PARTS = {
-    "FenchelYoungLoss": "rankopt.torch.layers:FenchelYoungLoss",
-    "MarginLoss": "rankopt.torch.losses:MarginLoss",
-    "PerturbedArgmax": "rankopt.torch.layers:PerturbedArgmax",
-    "RankingArgmax": "rankopt.torch.layers:RankingArgmax",
-    "RankingLoss": "rankopt.torch.losses:RankingLoss",
-    "SPOPlusLoss": "rankopt.torch.layers:SPOPlusLoss",
-    "SparseMAP": "rankopt.torch.layers:SparseMAP",
-}
+PARTS = public_names(__name__)
 """Everything here, `name: "module:object"`."""
 
 __all__ = [*PARTS]

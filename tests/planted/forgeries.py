@@ -21,10 +21,22 @@ from problems.integrality_matrices import (
     set_program,
 )
 
-from formulations import RankingSet, Solution, Status, certify, constrained_ranking, function_solver, solve, solve_batch
+from formulations import (
+    Proof,
+    RankingSet,
+    Solution,
+    Status,
+    Witness,
+    certify,
+    check_evidence,
+    constrained_ranking,
+    function_solver,
+    solve,
+    solve_batch,
+    verify_integrality,
+)
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import FormulationError
-from formulations.integrality import Proof, Witness, check_evidence, verify_integrality
 from formulations.integrality.evidence import Coloring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram

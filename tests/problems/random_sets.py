@@ -6,7 +6,7 @@ import numpy as np
 
 from formulations import RankingSet
 
-__all__ = ["random_sets"]
+__all__ = ["EXTENSIONS", "drawn", "random_sets"]
 
 
 def prefix(rng, k):
@@ -84,3 +84,55 @@ def random_set(rng):
 def random_sets(count, seed=0) -> Iterator[RankingSet]:
     for child in np.random.SeedSequence(seed).spawn(count):
         yield random_set(np.random.default_rng(child))
+
+
+EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "position weights by group", "any sign, all ranked")
+
+
+def drawn(seed, most=7):
+    """The kind of the profits, the profits (k, n), and a set of up to `most` documents, perhaps an empty one: limits on
+    prefixes over disjoint groups, and profits to which the theorem of `integrality.prefix_limits` applies."""
+    random = np.random.default_rng(seed)
+    kind = EXTENSIONS[seed % len(EXTENSIONS)]
+    n = int(random.integers(2, most + 1))
+    k = n = min(n, 5) if kind == EXTENSIONS[-1] else n
+    k = k if random.random() < 0.2 or k != n else int(random.integers(1, min(n, 8) + 1))
+    if kind == EXTENSIONS[-1]:
+        k = n
+    groups = int(random.integers(1, 4))
+    group = random.integers(0, groups + 1, n)
+    admissible = RankingSet(n, k)
+    for _ in range(int(random.integers(1, 5))):
+        members = np.flatnonzero(group == random.integers(0, groups))
+        last, where = int(random.integers(1, k + 1)), random.random()
+        positions = range(last)
+        if where < 0.2:
+            positions = [last - 1]
+        elif where < 0.4 and k == n:
+            positions = range(last - 1, k)
+        word = str(random.choice(["at_most", "at_least", "exactly"], p=[0.5, 0.4, 0.1]))
+        count = int(random.integers(0, min(len(positions), 3) + 1))
+        admissible = admissible.add(word, count, documents=members, positions=positions)
+    return kind, profit_of(kind, random, k, group), admissible
+
+
+def profit_of(kind, random, k, group):
+    n, integer = group.size, random.random() < 0.5
+
+    def falling(*shape):
+        return -np.sort(-(random.integers(0, 4, shape).astype(float) if integer else random.random(shape)), axis=-1)
+
+    score = random.integers(-3, 4, n).astype(float) if integer else random.normal(size=n)
+    position_weights, gain, worth = (
+        falling(k),
+        random.integers(0, 3, n).astype(float),
+        random.integers(0, 3, 4).astype(float),
+    )
+    if kind == "a = κ c":
+        return np.outer(position_weights, score) - np.outer(2.0 * position_weights, gain)
+    if kind == "gains constant in groups":
+        return np.outer(position_weights, score) - np.outer(falling(k), worth[group])
+    if kind == "position weights by group":
+        several = falling(4, k)[group].T * score
+        return several + random.integers(-2, 3, (4, k))[group].T
+    return np.outer(position_weights - 1.5 if kind == "any sign, all ranked" else position_weights, score)

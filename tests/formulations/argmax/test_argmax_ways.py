@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.batch import RANGE_ROWS
-from formulations.argmax.layout import LOCAL, Layout, find_cones
+from formulations.argmax.layout import LOCAL, Answers, Layout, find_cones
 from formulations.argmax.local_search import SEVERAL, search_range
 from formulations.argmax.order_ideals import CHAINS
 from formulations.errors import CertificateError
@@ -161,15 +161,10 @@ def test_a_thousand_documents():
 
 def searched(problems):
     """Orders, values and bounds by local search, whatever the lengths of the queries."""
-    n, m = problems.scores.size, len(problems)
     layout = Layout.from_arrays(problems.gain, problems.discount, problems.position_weights, problems.offsets)
-    order, value, bound = np.empty(n, np.int64), np.empty(m), np.empty(m)
-    search_range(
-        problems.scores, problems.gain, layout.discount, layout.position_weights, problems.offsets, layout.by_gain,
-        layout.chain_start, layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
-        0, m, 0, order, value, bound, np.full(m, LOCAL, np.int8),
-    )  # fmt: skip
-    return order, value, bound
+    found = Answers.empty(problems.offsets, LOCAL)
+    search_range(problems.scores, layout, 0, len(problems), 0, found)
+    return found[:3]
 
 
 @settings(max_examples=250, derandomize=True, deadline=None)

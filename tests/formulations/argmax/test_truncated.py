@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.layout import Layout, find_cones, prefix_length
 from formulations.argmax.order_ideals import best_labels
-from formulations.argmax.truncated import best_first_prefixes
+from formulations.argmax.truncated import SortedChains, best_first_prefixes
+from formulations.arrays import frozen
 
 POSITIONS = np.arange(1.0, 1001.0)
 FALLING = {
@@ -38,17 +39,8 @@ class Case:
         self.stop = find_cones(discount, position_weights, self.low, self.high)
         self.size = np.minimum(np.diff(np.append(self.start, n)), self.stop + 1)
         self.turn = prefix_length(self.low, self.high, self.stop)
-        self.given = (
-            self.height,
-            self.worth,
-            self.start,
-            self.size,
-            discount,
-            position_weights,
-            self.low,
-            self.high,
-            self.stop,
-        )
+        weights = frozen(discount), frozen(position_weights)
+        self.chains = SortedChains(self.height, frozen(self.worth), self.start, self.size, *weights)
         self.profit = np.outer(position_weights - position_weights[self.stop], self.height) - np.outer(
             discount - discount[self.stop], gain
         )
@@ -57,7 +49,8 @@ class Case:
         slot, label = np.full(1 << 16, -1, np.int32), np.zeros(self.n, np.int8)
         shorts = [np.zeros(room, np.int32) for _ in range(3)]
         found = best_first_prefixes(
-            *self.given, self.turn, slot, np.zeros(room, np.int64), np.zeros(room), np.zeros(room), *shorts,
+            self.chains, self.low, self.high, self.stop, self.turn, slot,
+            np.zeros(room, np.int64), np.zeros(room), np.zeros(room), *shorts,
             np.zeros(room, np.int8), label,
         )  # fmt: skip
         assert (slot == -1).all()
@@ -67,7 +60,7 @@ class Case:
         shape, label = (self.worth.size, room + 1), np.zeros(self.n, np.int8)
         lists = (np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, np.int32))
         states = (np.zeros(room, np.int64), np.zeros(room), np.zeros(room, np.int32), np.zeros(room, np.int8))
-        found = best_labels(*self.given, *lists, *states, label)
+        found = best_labels(*self.chains, self.low, self.high, self.stop, *lists, *states, label)
         return found, label
 
     def value(self, label):

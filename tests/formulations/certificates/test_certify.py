@@ -24,7 +24,7 @@ from formulations import (
     solve,
 )
 from formulations.bridges import restated
-from formulations.bridges.crossover import flow_on_support, order_on_support
+from formulations.bridges.widening import flow_on_support, order_on_support
 from formulations.errors import InvalidSolutionError
 from formulations.problems.assignment import shortest_path_prices
 from formulations.problems.linear_program import LinearProgram

@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from problems.few import few
+from problems.random_sets import EXTENSIONS, drawn
 
 from formulations import (
     CertificateError,
@@ -36,7 +37,7 @@ from formulations.problems.problem import proven
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 from formulations.testing import check_problem
-from formulations.testing.instances import EXTENSIONS, drawn, failing
+from formulations.testing.instances import failing
 
 N, K = 5, 3
 EVERY = [np.array(order) for order in permutations(range(N), K)]

@@ -22,15 +22,15 @@ from problems.integrality_matrices import (
 from problems.random_sets import random_sets
 from scipy.sparse import block_array, csr_array
 
-from formulations import InfeasibleError, RankingSet
+from formulations import InfeasibleError, Proof, RankingSet, Undecided, Witness, check_evidence, verify_integrality
 from formulations.errors import CertificateError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import matching
-from formulations.integrality import Proof, Undecided, Witness, check_evidence, proof_of, verify_integrality
 from formulations.integrality.determinant import determinant, entries_of
 from formulations.integrality.evidence import Parts
 from formulations.integrality.network import tree_of
+from formulations.integrality.proofs import proof_of
 from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
-from formulations.integrality.violators import Polyhedron, random_polyhedron
+from formulations.integrality.verify import Polyhedron, random_polyhedron
 from formulations.solving.integrality import integrality_gap
 
 

@@ -21,8 +21,8 @@ from problems.integrality_matrices import (
 )
 from scipy.sparse import csr_array
 
+from formulations import Proof, Witness, check_evidence, verify_integrality
 from formulations.errors import CertificateError
-from formulations.integrality import Proof, Witness, check_evidence, proof_of, verify_integrality
 from formulations.integrality.checker import HARDNESS, three_sum_parts
 from formulations.integrality.determinant import determinant, entries_of, rank
 from formulations.integrality.evidence import (
@@ -38,6 +38,7 @@ from formulations.integrality.evidence import (
     Tree,
     TwoSum,
 )
+from formulations.integrality.proofs import proof_of
 
 
 def lies(verdict):

@@ -36,6 +36,7 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking_duals import (
     GainLevels,
+    RankedQueries,
     bound_by,
     bound_of_prices,
     bounds_of_orders,
@@ -320,8 +321,8 @@ def test_both_ways_say_the_same(seed, monkeypatch):
         monkeypatch.setattr(Kernel, "is_ready", property(lambda _, small=small: not small))
         one = tuple(values[: lengths[0]] for values in given)
         prices, order = prices_of(*one, orders[0]), np.concatenate(orders)
-        bounds = bounds_of_orders(*given, offsets, order)
-        found.append((prices, bounds, bound_of_prices(*one, prices), *judged(*given, offsets, order, np.zeros(15))))
+        ranked = RankedQueries(*given, offsets, order)
+        found.append((prices, bounds_of_orders(ranked), bound_of_prices(*one, prices), *judged(ranked, np.zeros(15))))
     for kernel, numpy in zip(found[0][:3], found[1][:3], strict=True):
         assert np.asarray(kernel).tobytes() == np.asarray(numpy).tobytes()
     for kernel, numpy in zip(found[0][3:], found[1][3:], strict=True):

@@ -28,7 +28,7 @@ from rankopt.data import Queries, load_sample, read_svmlight, read_table, write_
 from rankopt.errors import OptionError
 from rankopt.experimental import DirectBoostedRanker
 from rankopt.optimize.certificate import Stop
-from rankopt.persistence.checkpoint import claimed
+from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import (
     BoostedRanker,
     DirectRanker,
@@ -618,13 +618,13 @@ def test_a_second_command_in_one_folder_is_told_so(begun, file, monkeypatch, cap
     words = ["train", file, "--model", model, "--checkpoint", folder, "--lam", "0.5"]
     for line in (["resume", folder], words):
         monkeypatch.setattr("sys.argv", ["rankopt", *map(str, line)])
-        with claimed(folder), pytest.raises(SystemExit) as ended:
+        with Checkpoint(folder).claimed(), pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == 5
         assert "in use: another process" in capsys.readouterr().err
     script = (
-        "import sys, time; from rankopt.persistence.checkpoint import claimed\n"
-        "with claimed(sys.argv[1]): print('it is mine', flush=True); time.sleep(60)"
+        "import sys, time; from rankopt.persistence.checkpoint import Checkpoint\n"
+        "with Checkpoint(sys.argv[1]).claimed(): print('it is mine', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "it is mine\n"

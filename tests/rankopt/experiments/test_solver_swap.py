@@ -189,7 +189,7 @@ def test_experiments_that_ask_nothing_are_slips():
     for wrong, said in (
         ({"repeats": "a"}, "repeats must be an integer"),
         ({"tolerance": -1.0}, "tolerance must be a number >= 0"),
-        ({"limits": 3}, "limits must be a Limits instance; got 3"),
+        ({"limits": 3}, "limits must be a Limits; got a int. Give Limits"),
         ({"argmax_solvers": "highs"}, r"give a tuple: argmax_solvers=\('highs',\)"),
     ):
         with pytest.raises(OptionError, match=said):

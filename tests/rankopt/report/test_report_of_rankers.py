@@ -18,7 +18,7 @@ from rankopt.measures import evaluate
 from rankopt.rankers import CofiRanker, RegressionRanker
 from rankopt.ratings import load_ratings_sample
 from rankopt.report.cofi_page import page_of_cofi
-from rankopt.report.demo_page import finding_of_demo, page_of_demo
+from rankopt.report.demo_page import MEASURES, finding_of_demo, page_of_demo
 from rankopt.report.ranker_pages import MOST_POINTS, page_of_explanations
 
 FEATURES = ["<b>length</b>", "match", "constant"]
@@ -209,15 +209,16 @@ def trained():
         "large margin, nonconvex": LargeMarginRanker("nDCG@5", lam=1.0).fit(few),
     }
     swapped = {("exact", "active_set"): rankers["large margin, convex"]}
-    return {"les-miserables": rankers}, swapped, {"les-miserables": sample.test}
+    found = {name: evaluate(sample.test, one.predict(sample.test), MEASURES) for name, one in rankers.items()}
+    return {"les-miserables": rankers}, {"les-miserables": found}, swapped
 
 
 @pytest.mark.study
 def test_means_and_certificates_are_on_the_page(trained):
-    rankers, swapped, test = trained
-    page = page_of_demo(rankers, swapped, test, "rankopt demo")
+    rankers, found, swapped = trained
+    page = page_of_demo(rankers, found, swapped, "rankopt demo")
+    queries = load_sample("les-miserables").test
     for ranker in rankers["les-miserables"].values():
-        queries = test["les-miserables"]
         assert f"{evaluate(queries, ranker.predict(queries), 'nDCG@5').mean():.4f}" in page
     proved = rankers["les-miserables"]["large margin, convex"].certificate_
     assert f"{proved.primal:.6g}" in page
@@ -227,24 +228,23 @@ def test_means_and_certificates_are_on_the_page(trained):
 
 @pytest.mark.study
 def test_solvers_that_do_not_agree_are_not_said_to(trained):
-    rankers, swapped, test = trained
+    rankers, found, swapped = trained
     (pair, ranker), *_ = swapped.items()
     liar = LargeMarginRanker("nDCG@5", bound="convex", lam=1.0)
     low = ranker.certificate_.bound / 2
     liar.certificate_ = replace(ranker.certificate_, value=low, bound=low / 2)
     liar.history_ = ranker.history_
-    page = page_of_demo(rankers, {pair: ranker, ("other", "solver"): liar}, test, "rankopt demo")
+    page = page_of_demo(rankers, found, {pair: ranker, ("other", "solver"): liar}, "rankopt demo")
     assert "They do not agree." in page
     assert "All agree" not in page
 
 
 def test_the_demo_begins_with_this_library_on_every_dataset(trained):
-    rankers, swapped, tests = trained
-    (sample, fitted), test = *rankers.items(), tests["les-miserables"]
-    found = {sample: {name: evaluate(test, one.predict(test), "nDCG@10") for name, one in fitted.items()}}
+    rankers, found, swapped = trained
+    ((sample, fitted),) = rankers.items()
     text = finding_of_demo(rankers, found)
-    assert text in unescape(page_of_demo(rankers, swapped, tests, "rankopt demo"))
-    own, other = (found[sample][name].mean() for name in ("large margin, nonconvex", "least squares"))
+    assert text in unescape(page_of_demo(rankers, found, swapped, "rankopt demo"))
+    own, other = (found[sample][name].mean("nDCG@10") for name in ("large margin, nonconvex", "least squares"))
     start = f"LargeMarginRanker with its default bound reaches nDCG@10 {own:.3f} on les-miserables"
     assert text.startswith(f"{start} (least squares {other:.3f}; 13 queries). By paired tests ")
     gap = fitted["large margin, convex"].certificate_.relative_gap
