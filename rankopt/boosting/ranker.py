@@ -172,6 +172,7 @@ class BoostedRanker(Ranker):
         *Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_", "categories_",
     )  # fmt: skip
     _allow_nan: ClassVar[bool] = True
+    _linear_in_gains: ClassVar[bool] = True
     _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {
@@ -237,9 +238,6 @@ class BoostedRanker(Ranker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
-
-    def _takes_gains(self) -> bool:
-        return True
 
     def fit(
         self,

@@ -155,6 +155,9 @@ class Ranker(BaseEstimator):
     _allow_nan: ClassVar[bool] = False
     """Whether the model itself takes NaN, and categories as codes."""
 
+    _linear_in_gains: ClassVar[bool] = False
+    """Whether what is trained is linear in the gains of documents, so that estimates from clicks do."""
+
     measure: Any
     normalize: Any = None
     normalize_: str | None
@@ -212,8 +215,7 @@ class Ranker(BaseEstimator):
         return self
 
     def _takes_gains(self) -> bool:
-        """Whether what is trained is linear in the gains of documents, so that estimates from clicks do."""
-        return False
+        return self._linear_in_gains
 
     def _content(self, queries: Queries) -> Sequence[str]:
         """The attributes that training depends on."""

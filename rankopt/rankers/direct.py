@@ -173,6 +173,7 @@ class DirectRanker(LinearRanker):
         "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+    _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {
         **RUN, "lam": (Interval(0, 1e100),),
@@ -235,9 +236,6 @@ class DirectRanker(LinearRanker):
         self.constraints = constraints
         self.normalize = normalize
         self.missing = missing
-
-    def _takes_gains(self) -> bool:
-        return True
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()
