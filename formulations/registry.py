@@ -33,7 +33,10 @@ def load(location: str) -> Any:
 def public_names(package: str) -> dict[str, str]:
     """The table of the imports `from module import name as name` in the source of a package that is being imported."""
     loader: Any = sys.modules[package].__loader__
-    return {name: f"{module}:{name}" for module, name in REEXPORT.findall(loader.get_source(package))}
+    source = loader.get_source(package)
+    if source is None:
+        raise ImportError(f"{package} needs its source file, which lists its names; install it with its .py files")
+    return {name: f"{module}:{name}" for module, name in REEXPORT.findall(source)}
 
 
 def lazy(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
