@@ -168,19 +168,20 @@ def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:
 
 def _choices(ranker: Any, position_weights: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
     """The parameters of each combination, position weights by position weights."""
-    grid = {"position_weights": position_weights, "bound": bounds}
     passed = {}
-    for (parameter, values), name in zip(grid.items(), ("position_weights", "bounds"), strict=True):
-        if values is not None and parameter not in ranker.get_params(deep=False):
+    options = (("position_weights", "position_weights", position_weights), ("bound", "bounds", bounds))
+    for parameter, name, values in options:
+        if values is None:
+            continue
+        if parameter not in ranker.get_params(deep=False):
             raise OptionError(
                 f"{name} cannot be chosen here because {type(ranker).__name__} has no such parameter; leave it out"
             )
-        if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
+        if isinstance(values, str) or not hasattr(values, "__iter__"):
             raise OptionError(f"{name} = {values!r} is no sequence; give a list of them, such as [{values!r}]")
-        if values is not None:
-            passed[parameter] = list(each(name, values, DataError))
-            if not passed[parameter]:
-                raise OptionError(f"{name} is empty; pass at least one value, or leave it out")
+        passed[parameter] = list(each(name, values, DataError))
+        if not passed[parameter]:
+            raise OptionError(f"{name} is empty; pass at least one value, or leave it out")
     return [dict(zip(passed, values, strict=True)) for values in product(*passed.values())]
 
 
