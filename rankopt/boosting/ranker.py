@@ -173,7 +173,6 @@ class BoostedRanker(Ranker):
     )  # fmt: skip
     _allow_nan: ClassVar[bool] = True
     _linear_in_gains: ClassVar[bool] = True
-    _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {
         "n_estimators": (COUNT, None), "num_leaves": (Interval(2, LARGEST, "both", integer=True),),

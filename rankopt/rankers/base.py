@@ -98,7 +98,7 @@ class Ranker(BaseEstimator):
     _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
     """Why `sensitivity` is unavailable without constraints."""
 
-    _of_the_run: ClassVar[tuple[str, ...]] = ()
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
 
     _rules: ClassVar[Rules] = {}

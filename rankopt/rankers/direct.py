@@ -172,7 +172,6 @@ class DirectRanker(LinearRanker):
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "path_coefs_", "path_values_",
         "best_score_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
     _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {

@@ -66,7 +66,6 @@ class OptimizedRanker(LinearRanker):
     _saved: ClassVar[tuple[str, ...]] = (
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None), "warm_start": (bool,)}
 

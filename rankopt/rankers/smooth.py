@@ -121,7 +121,6 @@ class SmoothRanker(LinearRanker):
     _saved: ClassVar[tuple[str, ...]] = (
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
     _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {**RUN, "lam": (NOT_NEGATIVE, "scale"), "method": tuple(DESCENTS)}
