@@ -70,11 +70,6 @@ class BoostingData:
         weights = None if weight is None or np.size(weight) == 0 else column(weight, n, "weight", np.float64)
         return cls(column(np.ravel(scores), n, "scores", np.float64), grades, offsets, weights)
 
-    @property
-    def query_weights(self) -> Floats | None:
-        """(m,) the weight of the first document of each query."""
-        return None if self.weights is None else self.weights[self.offsets[:-1]]
-
 
 IDLE = 1e-6  # the Hessian of documents of queries that have nothing to order: they weigh next to nothing in a leaf
 ROUNDING = 1e-12  # slopes below this are differences of equal numbers that were added up in another order
@@ -228,4 +223,4 @@ class BoostingMetric:
     def at(self, rows: BoostingData) -> float:
         """The mean over the queries that count, each with the weight of its documents."""
         found = evaluate(rows.relevance, rows.scores, self.measure, convention=self.convention, offsets=rows.offsets)
-        return found.mean(weights=rows.query_weights)
+        return found.mean(weights=None if rows.weights is None else rows.weights[rows.offsets[:-1]])

@@ -172,7 +172,7 @@ class BoostedRanker(Ranker):
         *Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_", "categories_",
     )  # fmt: skip
     _allow_nan: ClassVar[bool] = True
-    _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
+    _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {
         "n_estimators": (COUNT, None), "num_leaves": (Interval(2, LARGEST, "both", integer=True),),
@@ -238,9 +238,6 @@ class BoostedRanker(Ranker):
         self.constraints = constraints
         self.normalize = normalize
 
-    def _takes_gains(self) -> bool:
-        return True
-
     def fit(
         self,
         X: types.AnyRows,
@@ -270,10 +267,10 @@ class BoostedRanker(Ranker):
         inputs.warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = inputs.query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
-        eval_set = inputs.in_one(eval_set, eval_X, eval_y)
         ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
+        evaluation = inputs.read_evaluation(self, queries, inputs.in_one(eval_set, eval_X, eval_y), **ways)
         with inputs.measuring_gains(self, queries):
-            self._fit(queries, weights, inputs.read_evaluation(self, queries, eval_set, **ways))
+            self._fit(queries, weights, evaluation)
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:

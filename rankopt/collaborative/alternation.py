@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,19 +63,6 @@ FINER = 4.0  # how much finer than the tolerance, and than the last round's gain
 COARSE = 1e-2  # the coarsest relative gap of a block
 
 
-class Blocks(Protocol):
-    """A problem with its loss: maps a state to the state after a block."""
-
-    def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
-        """The same point with the bounds proved on the way, and the point after both blocks, solved to this part of J;
-        J never rises."""
-        ...
-
-    def complete(self, now: ModelState) -> ModelState:
-        """The state with its dual state, and nothing that blocks write to."""
-        ...
-
-
 @dataclass(frozen=True)
 class Alternation:
     """tol: the relative gap of both blocks at which it ends. max_iter: rounds, time_limit: seconds after which it ends
@@ -102,11 +89,12 @@ class AlternationResult:
 
 
 def alternated(
-    blocks: Blocks, settings: Alternation, begin: Callable[[], AlternationResult | ModelState],
+    blocks: Any, settings: Alternation, begin: Callable[[], AlternationResult | ModelState],
     callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
     judge: Callable[[ModelState], float] | None = None, keep: Callable[[AlternationResult], None] | None = None,
 ) -> AlternationResult:  # fmt: skip
-    """Run rounds from a state, or from an earlier part of the run. begin: a function that returns either, since a state
+    """Run rounds of the blocks of a problem, `PlaneBlocks` or `Regression`, in which J never rises, from a state, or
+    from an earlier part of the run. begin: a function that returns either, since a state
     is as large as the ratings and need not be referenced elsewhere. An interruption from the keyboard ends it as
     Stop.INTERRUPTED, in a callback too; before the first round is done there is nothing to keep, and it is raised."""
     at = _begun(begin(), judge)
@@ -156,7 +144,7 @@ def _precision(at: AlternationResult, settings: Alternation) -> float:
 
 
 def _round(
-    blocks: Blocks, at: AlternationResult, start: ModelState, settings: Alternation, judge: Any, began: float
+    blocks: Any, at: AlternationResult, start: ModelState, settings: Alternation, judge: Any, began: float
 ) -> AlternationResult:
     """start: a copy of the last state if the run is stored, since blocks may write to it."""
     checked, now = blocks.around(start, _precision(at, settings))

@@ -103,7 +103,7 @@ class UserLoss:
             some = some.select_users(useful) if useful.any() else some.select_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
             measure = None if self.regret is None else self.regret.measure
-            cure = _cure(measure, distinguished) or "give more"
+            cure = from_which_on(measure, distinguished.bounds, distinguished.values, orderable) or "give more"
             raise DataError(f"these ratings have no order to learn because no user has two of different worth; {cure}")
         return some
 
@@ -112,7 +112,7 @@ class UserLoss:
         mix = None if self.regret is None else self.regret.measure
         for part in mix.parts if isinstance(mix, MeasureMix) else ():
             if not _orderable(seen, part.measure).any():
-                cure = _cure(part.measure, seen) or "leave it out"
+                cure = from_which_on(part.measure, seen.bounds, seen.values, orderable) or "leave it out"
                 raise DataError(
                     f"{part.measure} of {mix} would not count because no user has two ratings that it distinguishes; "
                     f"{cure}"
@@ -163,10 +163,6 @@ def _orderable(rated: EncodedRatings, measure: Any) -> Bools:
         bounds = rated.bounds[first : last + 1]
         found[first:last] = orderable(values[bounds[0] : bounds[-1]], bounds - bounds[0], measure)
     return found
-
-
-def _cure(measure: Any, rated: EncodedRatings) -> str:
-    return from_which_on(measure, rated.bounds, rated.values, orderable)
 
 
 MAX_MAJORANTS = 30  # convex majorants of a bound that is not convex, at most

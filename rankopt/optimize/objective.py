@@ -331,15 +331,15 @@ class SmoothObjective:
         parts, away = answers(self.engine, GradientEvaluation(w, sigma), self.shards), w - self.w0
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = self.lam * self.penalties * away
-            value = float(gradient @ away) / 2.0 + sum(part.value for part in parts)
-            for part in parts:
-                gradient = gradient + part.gradient
+            value = float(gradient @ away) / 2.0 + sum(loss for loss, _ in parts)
+            for _, slope in parts:
+                gradient = gradient + slope
         return value, gradient
 
     def risk(self, w: Floats) -> float:
         """Σ_q v_q loss_q at σ = 0: what the measure at w lacks of the best orders."""
         parts = answers(self.engine, GradientEvaluation(w, 0.0, value_only=True), self.shards)
-        return sum(part.value for part in parts)
+        return sum(loss for loss, _ in parts)
 
     @property
     def best(self) -> float:

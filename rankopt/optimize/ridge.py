@@ -89,7 +89,11 @@ class Ridges:
         squares = np.diagonal(self.total.squares)
         deviations = np.sqrt(squares)
         inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-        return tuple(RidgeFamily.from_products(self.total, scale) for scale in (np.ones_like(inverse), inverse))
+        found = []
+        for scale in (np.ones_like(inverse), inverse):
+            largest = float(np.linalg.eigvalsh(self.total.scaled(scale).squares)[-1])
+            found.append(RidgeFamily(scale, largest * 10.0**POWERS if largest > 0 else np.ones(1)))
+        return tuple(found)
 
     @property
     def penalties(self) -> Floats:
@@ -129,11 +133,6 @@ class RidgeFamily:
 
     scale: Floats
     alphas: Floats
-
-    @classmethod
-    def from_products(cls, total: Products, scale: Floats) -> RidgeFamily:
-        largest = float(np.linalg.eigvalsh(total.scaled(scale).squares)[-1])
-        return cls(scale, largest * 10.0**POWERS if largest > 0 else np.ones(1))
 
     @property
     def penalties(self) -> Floats:

@@ -138,6 +138,7 @@ class PlackettLuceRanker(LinearRanker):
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "n_iter_", "utility_", "excess_")
+    _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {
         "amortized": (bool,), "temperature": (POSITIVE,), "lam": (NOT_NEGATIVE,), "max_iter": (COUNT,),
@@ -174,9 +175,6 @@ class PlackettLuceRanker(LinearRanker):
         self.random_state = random_state
         self.normalize = normalize
         self.missing = missing
-
-    def _takes_gains(self) -> bool:
-        return True
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if evaluation is not None:

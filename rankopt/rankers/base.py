@@ -98,7 +98,7 @@ class Ranker(BaseEstimator):
     _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
     """Why `sensitivity` is unavailable without constraints."""
 
-    _of_the_run: ClassVar[tuple[str, ...]] = ()
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
 
     _rules: ClassVar[Rules] = {}
@@ -155,6 +155,9 @@ class Ranker(BaseEstimator):
     _allow_nan: ClassVar[bool] = False
     """Whether the model itself takes NaN, and categories as codes."""
 
+    _linear_in_gains: ClassVar[bool] = False
+    """Whether what is trained is linear in the gains of documents, so that estimates from clicks do."""
+
     measure: Any
     normalize: Any = None
     normalize_: str | None
@@ -205,17 +208,14 @@ class Ranker(BaseEstimator):
         inputs.warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = inputs.query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
-        eval_set = inputs.in_one(eval_set, eval_X, eval_y)
-        evaluation = inputs.read_evaluation(
-            self, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes
-        )
+        ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
+        evaluation = inputs.read_evaluation(self, queries, inputs.in_one(eval_set, eval_X, eval_y), **ways)
         with inputs.measuring_gains(self, queries):
             self._fit(queries, weights, evaluation)
         return self
 
     def _takes_gains(self) -> bool:
-        """Whether what is trained is linear in the gains of documents, so that estimates from clicks do."""
-        return False
+        return self._linear_in_gains
 
     def _content(self, queries: Queries) -> Sequence[str]:
         """The attributes that training depends on."""

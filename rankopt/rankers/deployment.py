@@ -70,10 +70,6 @@ class Deployment:
     weights: Weights = log_weights
     solver: Solver | str = "auto"
 
-    @property
-    def offsets(self) -> Ints:
-        return self.queries.offsets
-
     @classmethod
     def from_queries(
         cls,
@@ -99,13 +95,13 @@ class Deployment:
     def orders(self, scores: Floats) -> list[Ints]:
         """For each query its documents that are shown (counted within it), best first. DataError unless there is a
         score for each document."""
-        if np.shape(scores) != (self.offsets[-1],):
+        if np.shape(scores) != (self.queries.offsets[-1],):
             raise DataError(
                 f"documents cannot be ranked by scores of shape {np.shape(scores)} because there are "
-                f"{self.offsets[-1]}; give one score a document."
+                f"{self.queries.offsets[-1]}; give one score a document."
             )
         found, stated = [], self._stated(scores)
-        for q, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
+        for q, (start, stop) in enumerate(pairwise(self.queries.offsets.tolist())):
             own = scores[start:stop]
             if self.sets is None:
                 order = np.argsort(-own, kind="stable")
@@ -125,7 +121,7 @@ class Deployment:
         if not queries:
             return {}
         sets = [one for one in self.sets or () if isinstance(one, RankingSet)]
-        own = [scores[a:b][self.order[a:b]] for a, b in self.offsets[np.add.outer(queries, [0, 1])]]
+        own = [scores[a:b][self.order[a:b]] for a, b in self.queries.offsets[np.add.outer(queries, [0, 1])]]
         sizes, lengths = [part.size for part in own], [one.positions for one in sets]
         weights = np.concatenate([self.weights(k, n) for k, n in zip(lengths, sizes, strict=True)])
         ends, places = np.append(0, np.cumsum(sizes)), np.append(0, np.cumsum(lengths))
@@ -157,15 +153,16 @@ class Deployment:
     def ranking_scores(self, scores: Floats, cut_to: Evaluation | None = None) -> Floats:
         """(N,) scores that make these rankings: -inf for documents that are not shown."""
         made = np.full(scores.size, -np.inf)
-        lengths = np.diff(self.offsets) if cut_to is None else cut_to.for_queries(self.queries.query_ids).lengths
-        for start, order, length in zip(self.offsets[:-1], self.orders(scores), lengths.tolist(), strict=True):
+        offsets, known = self.queries.offsets, self.queries.query_ids
+        lengths = np.diff(offsets) if cut_to is None else cut_to.for_queries(known).lengths
+        for start, order, length in zip(offsets[:-1], self.orders(scores), lengths.tolist(), strict=True):
             shown = order[:length]
             made[start + shown] = np.arange(shown.size, 0, -1)
         return made
 
     def lengths(self) -> Ints:
         """(m,) the number of documents that are shown for each query."""
-        sizes = np.diff(self.offsets)
+        sizes = np.diff(self.queries.offsets)
         if self.sets is None:
             return sizes
         return np.array(

@@ -172,7 +172,7 @@ class DirectRanker(LinearRanker):
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "path_coefs_", "path_values_",
         "best_score_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+    _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {
         **RUN, "lam": (Interval(0, 1e100),),
@@ -235,9 +235,6 @@ class DirectRanker(LinearRanker):
         self.constraints = constraints
         self.normalize = normalize
         self.missing = missing
-
-    def _takes_gains(self) -> bool:
-        return True
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_params()

@@ -474,21 +474,17 @@ def read_pair(ranker: Any, x: Any, y: Any, among: Any) -> tuple[tuple[str, ...],
     return tuple(with_indicators(ranker, names)), rows
 
 
-def _note(ranker: Fitted, queries: Queries) -> None:
-    ranker.n_features_in_ = queries.n_features
-    if ranker._allow_nan:
-        ranker.categories_ = {}
-    if queries.feature_names is not None:
-        ranker.feature_names_in_ = np.array(queries.feature_names, dtype=object)
-    elif hasattr(ranker, "feature_names_in_"):
-        del ranker.feature_names_in_
-
-
 def _queries_of_fit(ranker: Fitted, queries: Queries, reset: bool) -> Queries:
     """The queries with the features of `fit`, by name where both have names; with `reset` they are noted. DataError for
     missing ones."""
     if reset:
-        _note(ranker, queries)
+        ranker.n_features_in_ = queries.n_features
+        if ranker._allow_nan:
+            ranker.categories_ = {}
+        if queries.feature_names is not None:
+            ranker.feature_names_in_ = np.array(queries.feature_names, dtype=object)
+        elif hasattr(ranker, "feature_names_in_"):
+            del ranker.feature_names_in_
     queries.check_features()
     found = _with_features_of_fit(ranker, queries)
     if not takes_missing(ranker, fitted=not reset):

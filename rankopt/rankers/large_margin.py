@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -155,6 +155,8 @@ class LargeMarginRanker(OptimizedRanker):
     this iterate.
     """
 
+    _linear_in_gains: ClassVar[bool] = True
+
     def __init__(
         self,
         measure: types.AnyMeasure = "nDCG@10",
@@ -211,9 +213,6 @@ class LargeMarginRanker(OptimizedRanker):
         self.missing = missing
         self.penalty = penalty
         self.coef_bounds = coef_bounds
-
-    def _takes_gains(self) -> bool:
-        return True
 
     partial_fit = partial_fit
 

@@ -179,6 +179,7 @@ class RegressionRanker(LinearRanker):
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "alpha_", "best_score_")
+    _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {
         "alpha": (NOT_NEGATIVE, "auto"),
@@ -207,9 +208,6 @@ class RegressionRanker(LinearRanker):
         self.normalize = normalize
         self.coef_bounds = coef_bounds
         self.missing = missing
-
-    def _takes_gains(self) -> bool:
-        return True
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         chosen = isinstance(self.alpha, str)

@@ -32,7 +32,7 @@ from rankopt.optimize.minimize import as_master
 from rankopt.optimize.objective import Objective, largest
 from rankopt.options import POSITIVE, RUN, Rules, check_options
 from rankopt.persistence.checkpoint import stored_run
-from rankopt.rankers import STARTS, STRENGTHS
+from rankopt.rankers import STARTS, STRENGTHS, starts
 from rankopt.rankers.inputs import measuring_gains, query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import FROM_ZERO, LOSS_FACTORS, chosen_factor
@@ -45,15 +45,6 @@ from rankopt.rankers.run import (
     warn_below_start,
     warn_best_at_start,
     warn_of_outcome,
-)
-from rankopt.rankers.starts import (
-    STRENGTH,
-    ZERO_STRENGTH,
-    feature_units,
-    get_start,
-    natural_lam,
-    passed_weights,
-    unit_of,
 )
 from rankopt.rankers.stream import Stream
 from rankopt.rankers.typing import Weights
@@ -75,7 +66,6 @@ class OptimizedRanker(LinearRanker):
     _saved: ClassVar[tuple[str, ...]] = (
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None), "warm_start": (bool,)}
 
@@ -155,7 +145,9 @@ class OptimizedRanker(LinearRanker):
         w0 = cache(lambda: self._w0(arranged, box) if center is None else center)
         risk = Risk(self._shards(placed, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
-        units = np.resize(feature_units(arranged), w0().size) if isinstance(self.lam, str) and self.C is None else None
+        units = None
+        if isinstance(self.lam, str) and self.C is None:
+            units = np.resize(starts.feature_units(arranged), w0().size)
         kind = self._objective_class()
         objective = kind.begun_at(risk, lam, w0(), as_master(self.master_solver, kind), small, units).within(box)
         if box is not None:
@@ -233,8 +225,8 @@ class OptimizedRanker(LinearRanker):
         if isinstance(self.lam, str):
             start = self._start()
             from_zero = isinstance(start, str) and start == "zeros" and self._from_zero == LOSS_FACTORS
-            natural = natural_lam(queries, count, ZERO_STRENGTH if from_zero else STRENGTH)
-            return natural * unit_of(risk.shards) / self._unit_of_gains(queries)
+            natural = starts.natural_lam(queries, count, starts.ZERO_STRENGTH if from_zero else starts.STRENGTH)
+            return natural * starts.unit_of(risk.shards) / self._unit_of_gains(queries)
         return float(self.lam)
 
     def _check_box(self, objective: Objective, box: Floats) -> None:
@@ -259,10 +251,10 @@ class OptimizedRanker(LinearRanker):
     def _w0(self, queries: Arrangement, box: Floats | None) -> Floats:
         start, shape = self._start(), self._shape(queries)
         if isinstance(start, str):
-            w0 = np.asarray(get_start(start, self._starts)(self, queries, box)).ravel()
+            w0 = np.asarray(starts.get_start(start, self._starts)(self, queries, box)).ravel()
             w0 = w0 * self._unit_of_gains(queries) if start in MARGIN_STARTS else w0
             return w0 if box is None else np.clip(w0, *box)
-        w0 = passed_weights("w0", start, shape).ravel()
+        w0 = starts.passed_weights("w0", start, shape).ravel()
         return w0 if box is None else np.clip(w0, *box)
 
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:

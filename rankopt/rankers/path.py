@@ -38,14 +38,7 @@ from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import Objective, SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.options import number
-from rankopt.rankers.inputs import (
-    in_one,
-    measuring_gains,
-    query_weights,
-    read_evaluation,
-    read_queries,
-    warn_without_queries,
-)
+from rankopt.rankers import inputs
 from rankopt.rankers.run import follow_path, warn_best_at_start, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
@@ -120,16 +113,16 @@ def path(
     if getattr(self, "checkpoint", None) is not None:
         raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
     ranker: Any = clone(self)
-    queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
-    warn_without_queries(X, queries.n_documents, qid, group)
-    weights = query_weights(queries, query_weight)
+    queries = inputs.read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+    inputs.warn_without_queries(X, queries.n_documents, qid, group)
+    weights = inputs.query_weights(queries, query_weight)
     ranker.n_queries_ = len(queries)
     if queries.has_gains:  # while the path is trained; its models state the measure that was given
-        with measuring_gains(ranker, queries):
+        with inputs.measuring_gains(ranker, queries):
             trained = ranker.measure
         ranker.measure = trained
-    eval_set = in_one(eval_set, eval_X, eval_y)
-    evaluation = read_evaluation(ranker, queries, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+    ways = {"qid": eval_qid, "group": eval_group, "attributes": eval_attributes}
+    evaluation = inputs.read_evaluation(ranker, queries, inputs.in_one(eval_set, eval_X, eval_y), **ways)
     models: list[Any] = []
     for choice in choices:
         one = copy(ranker).set_params(**choice)
@@ -175,19 +168,20 @@ def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:
 
 def _choices(ranker: Any, position_weights: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
     """The parameters of each combination, position weights by position weights."""
-    grid = {"position_weights": position_weights, "bound": bounds}
     passed = {}
-    for (parameter, values), name in zip(grid.items(), ("position_weights", "bounds"), strict=True):
-        if values is not None and parameter not in ranker.get_params(deep=False):
+    options = (("position_weights", "position_weights", position_weights), ("bound", "bounds", bounds))
+    for parameter, name, values in options:
+        if values is None:
+            continue
+        if parameter not in ranker.get_params(deep=False):
             raise OptionError(
                 f"{name} cannot be chosen here because {type(ranker).__name__} has no such parameter; leave it out"
             )
-        if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
+        if isinstance(values, str) or not hasattr(values, "__iter__"):
             raise OptionError(f"{name} = {values!r} is no sequence; give a list of them, such as [{values!r}]")
-        if values is not None:
-            passed[parameter] = list(each(name, values, DataError))
-            if not passed[parameter]:
-                raise OptionError(f"{name} is empty; pass at least one value, or leave it out")
+        passed[parameter] = list(each(name, values, DataError))
+        if not passed[parameter]:
+            raise OptionError(f"{name} is empty; pass at least one value, or leave it out")
     return [dict(zip(passed, values, strict=True)) for values in product(*passed.values())]
 
 

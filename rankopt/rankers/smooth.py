@@ -121,7 +121,7 @@ class SmoothRanker(LinearRanker):
     _saved: ClassVar[tuple[str, ...]] = (
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+    _linear_in_gains: ClassVar[bool] = True
 
     _rules: ClassVar[Rules] = {**RUN, "lam": (NOT_NEGATIVE, "scale"), "method": tuple(DESCENTS)}
 
@@ -167,9 +167,6 @@ class SmoothRanker(LinearRanker):
         self.coef_bounds = coef_bounds
         self.missing = missing
 
-    def _takes_gains(self) -> bool:
-        return True
-
     def objective(self, queries: Queries, query_weight: types.Weights | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, with query_weight as in `fit`."""
         self._settings()
@@ -192,7 +189,10 @@ class SmoothRanker(LinearRanker):
         box = self._box(queries, (queries.n_features,))
         if box is not None and self.method != "L-BFGS":
             raise OptionError(f"coef_bounds need method='L-BFGS'; got {self.method!r}")
-        w0 = self._w0(arranged, box)
+        if isinstance(self.w0, str):
+            w0 = np.asarray(get_start(self.w0, SMOOTH_STARTS)(self, arranged, box))
+        else:
+            w0 = passed_weights("w0", self.w0, (queries.n_features,))
         apart = deviation(parts, w0)
         with np.errstate(over="ignore"):
             scaled = w0 / apart if apart > 0 else w0
@@ -239,11 +239,6 @@ class SmoothRanker(LinearRanker):
         if sigmas.ndim != 1 or not sigmas.size or not ((sigmas > 0) & (sigmas < np.inf)).all():
             raise OptionError(f"bandwidths must be one or more numbers above 0; got {self.bandwidths!r:.80}.")
         return Annealing(tuple(sigmas.tolist()), self.method, int(self.max_iter), float(self.tol), self.time_limit)
-
-    def _w0(self, queries: Arrangement, box: Floats | None) -> Floats:
-        if isinstance(self.w0, str):
-            return np.asarray(get_start(self.w0, SMOOTH_STARTS)(self, queries, box))
-        return passed_weights("w0", self.w0, (queries.n_features,))
 
     def _gains(self, queries: Arrangement) -> Floats:
         return np.asarray(positional(self.measure).gain(queries.graded, queries.offsets))

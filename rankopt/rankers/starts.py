@@ -130,9 +130,8 @@ def natural_lam(queries: Arrangement, count: int, strength: float = STRENGTH) ->
     Scores s = Xw have in query q the mean square (1/n_q) Σ_j (s_j - s̄)² <= ‖w‖² U_q, with U_q the mean of ‖x_j - x̄_q‖².
     So ‖w‖² U, U = Σ_q v_q U_q, is the spread of the scores that w allows. (λ/2) ‖w‖² = (3/2) (spread) / m weighs it,
     in units of the margin, against the mean loss of m queries. Each feature times a c of its own, or plus a constant in
-    a query, leaves the problem the same. The strength falls with 1/m as a fixed C = 1 / (λ m) does. The 3 was chosen on
-    data; from 1 to 10 little changes. Rankers of losses that start at w = 0 have 0.1: from 0.03 to 0.3
-    little changes.
+    a query, leaves the problem the same. The 3 was chosen on data; from 1 to 10 little changes. Rankers of losses that
+    start at w = 0 have 0.1: from 0.03 to 0.3 little changes.
 
     A feature map whose slopes are f times as large has the same orders at weights 1/f times as large, under f² times
     the λ: `unit_of` is Σ_q v_q f_q². f is 1 for positions and pairs, n₋ for the first relevant document

@@ -7,7 +7,7 @@ all queries seen before. So the certificate is that of one fit of all queries.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any, Self
@@ -49,13 +49,6 @@ class Stream:
     center: Floats | None = None
     state: State | None = None
     cuts: Ints | None = None
-
-    def joined(self, queries: Queries, weights: Floats, order: Sequence[Hashable]) -> Stream:
-        """The stream with the queries of another call, in this order after the others."""
-        place = {**self.place, **{query: len(self.place) + number for number, query in enumerate(order)}}
-        return replace(
-            self, queries=concatenate([self.queries, queries]), weights=np.append(self.weights, weights), place=place
-        )
 
     def in_order(self, queries: Arrangement) -> Arrangement:
         """The queries in their places."""
@@ -136,11 +129,13 @@ def partial_fit(
         free = (number for number in count(len(known.place)) if number not in known.place)
         queries = queries.replace(query_ids=tuple(islice(free, len(queries))))
     order = canonical(queries, weights, attributes=self._content(queries)).query_ids
+    place = {} if known is None else dict(known.place)
+    place |= {query: len(place) + number for number, query in enumerate(order)}
     if known is None:
-        place = {query: number for number, query in enumerate(order)}
         stream = Stream(queries, weights, place, problem, center)
     else:
-        stream = known.joined(queries, weights, order)
+        every = concatenate([known.queries, queries])
+        stream = replace(known, queries=every, weights=np.append(known.weights, weights), place=place)
     self._stream = stream
     self.n_queries_ = len(stream.queries)
     with measuring_gains(self, stream.queries):

@@ -319,23 +319,15 @@ class Risk:
 
 
 @dataclass(frozen=True, eq=False)
-class ShardGradient:
-    """Σ_q v_q loss_q of a shard, and its gradient (dimensions,), empty if not requested."""
-
-    value: float
-    gradient: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class GradientEvaluation:
-    """Σ_q v_q loss_q(X_q w; sigma) of shards with a smooth loss. sigma: the width of an annealed loss; None is its own.
-    value_only: skip the gradient, and its pass over the features."""
+    """Σ_q v_q loss_q(X_q w; sigma) of shards with a smooth loss, and the gradient (dimensions,). sigma: the width of an
+    annealed loss; None is its own. value_only: an empty gradient, without its pass over the features."""
 
     w: Floats
     sigma: float | None = None
     value_only: bool = False
 
-    def __call__(self, shard: Shard) -> ShardGradient:
+    def __call__(self, shard: Shard) -> tuple[float, Floats]:
         loss: Any = shard.loss
         if protocol_of(loss) != "gradient":
             raise OptionError(f"{type(loss).__name__} has no gradient; train it with planes, as LossRanker does")
@@ -343,6 +335,6 @@ class GradientEvaluation:
         there = smooth.gradient(shard.scores(self.w), self.sigma)
         value = float(shard.weights @ there.value)
         if self.value_only:
-            return ShardGradient(value, np.zeros(0))
+            return value, np.zeros(0)
         (gradient,) = shard.summed((there.slope,), 0, len(shard), merged=True)
-        return ShardGradient(value, gradient[0])
+        return value, gradient[0]
