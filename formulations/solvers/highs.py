@@ -135,14 +135,22 @@ class Highs(Solver):
 
     def solve_costs(self, problem: LinearProgram, costs: Floats) -> tuple[Floats, Floats]:
         """(m, n) optimal points and (m, rows) duals of a program without integers under each row of costs (m, n), each
-        from the basis before. They are not verified. Raises the errors of `solve`."""
+        from the basis of a feasible point, so that no row depends on another. They are not verified. Raises the errors
+        of `solve`."""
         run = _Run(problem, self, relaxed=True, explains=False)
         points, duals, columns = np.empty(costs.shape), np.zeros((len(costs), problem.row_lower.size)), costs.shape[1]
         sign = -1.0 if problem.is_maximization else 1.0
-        for i, own in enumerate(costs):
+        indices, feasible = np.arange(columns, dtype=np.int32), None
+        for i, own in enumerate([np.zeros(columns), *costs], start=-1):
             run.scale = cost_unit(own)
-            run.highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), sign * own / run.scale)
+            run.highs.changeColsCost(columns, indices, sign * own / run.scale)
+            if feasible is not None:
+                run.highs.clearSolver()
+                run.highs.setBasis(feasible)
             run.solve()
+            if feasible is None:
+                feasible = run.highs.getBasis()
+                continue
             prices = run.prices()
             if prices is None:
                 raise SolverError("HiGHS has no duals")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,8 +71,9 @@ def evaluate_policy(
     divides their sum by the sum that it is expected to have, which also extends the value to the share without support;
     "dr" takes there what a model predicts.
 
-    ranker: a fitted ranker, scores (N,) of `log.queries`, or the placements (N, K) of a stochastic policy. measure:
-    linear in gains: DCG@k or P@k. Queries count by their sessions. The interval is of Student's t over queries.
+    ranker: a fitted ranker, a policy (`PlackettLuceRanker`, `ExposureRanker`: its distribution counts), scores (N,) of
+    `log.queries`, or the placements (N, K) of a stochastic policy. measure: linear in gains: DCG@k or P@k. Queries
+    count by their sessions. The interval is of Student's t over queries.
     """
     check_type("log", log, ClickLog, error=OptionError, cure="Pass a ClickLog.")
     parsed = linear_in_gains(measure)
@@ -101,9 +104,21 @@ def evaluate_policy(
 def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
     """(N,) the expected discount of each document under a ranker, scores or placements; documents of equal score share
     theirs."""
-    given = ranker if not hasattr(ranker, "predict") else None
     own, query = queries.grouped(), query_of_row(queries.offsets)
     discount = measure.discounts(queries.offsets)
+    if hasattr(ranker, "marginals"):
+        policy = copy(ranker).reset() if hasattr(ranker, "reset") else ranker  # this is no service
+        found, shown = np.empty(own.n_documents), policy.marginals(own)
+        for name, (low, high) in zip(own.query_ids, pairwise(own.offsets.tolist()), strict=True):
+            P = shown[name]
+            if discount[low + len(P) : high].any():
+                raise OptionError(
+                    f"{measure} counts more than the {len(P)} positions of the policy; pass a shorter measure or a "
+                    "policy of a longer one"
+                )
+            found[low:high] = discount[low : low + len(P)] @ P
+        return found[np.argsort(queries.rows)]
+    given = ranker if not hasattr(ranker, "predict") else None
     if given is not None and (placements := as_numbers("ranker", given)).ndim == 2:
         if len(placements) != queries.n_documents:
             raise DataError(f"placements must have {queries.n_documents} rows, one a document; got {len(placements)}.")

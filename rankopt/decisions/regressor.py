@@ -250,8 +250,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         return self._decided(self._problems(X), costs)
 
     def regret(self, X: Any, costs: Any) -> Floats:
-        """(m,) what the decisions cost more than the best ones under the true costs (of profits, what they earn
-        less)."""
+        """(m,) what the decisions cost more than the best ones under the true costs (of profits, what they earn less);
+        where the solver does not prove these best, more than their bound."""
         return self._judged(X, costs)(self.predict(X))[0]
 
     def score(self, X: Any, costs: Any, sample_weight: Any = None) -> float:
@@ -358,6 +358,13 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
+        if oracle.unproved:
+            warnings.warn(
+                f"{oracle.unproved} of {len(oracle.profit)} decisions that the solver found for the true costs are not "
+                "proved best, so that the loss may be another one; take solver='auto', or give the solver more time",
+                UserWarning,
+                stacklevel=4,
+            )
         objective = objective_of(
             MarginLoss.build(oracle, bound),
             linear if oracle.flat else Slots(linear, n),
@@ -425,10 +432,19 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         true = _matrix("costs", costs, np.asarray(X), variables_of(problems[0]))
         best = self._decided(problems, true)
         sign = 1.0 if problems[0].is_maximization else -1.0
+        known = best.are_proved(true)
+        reference = np.where(known | ~np.isfinite(best.bound), best.value, best.bound)
+        if not known.all():
+            warnings.warn(
+                f"{np.count_nonzero(~known)} of {len(known)} decisions that the solver found for the true costs are "
+                "not proved best; regret is counted from their bounds, or from what was found where there is none",
+                UserWarning,
+                stacklevel=4,
+            )
 
         def judged(predicted: Floats) -> tuple[Floats, Floats]:
             reached = (self._decided(problems, predicted).decision * true).sum(axis=1)
-            return np.maximum(sign * (best.value - reached), 0.0), best.value
+            return np.maximum(sign * (reference - reached), 0.0), reference
 
         return judged
 

@@ -95,7 +95,14 @@ class Deltr:
         check("gamma", self.gamma, (NOT_NEGATIVE,))
         if self.attribute not in queries.attributes:
             raise DataError(f"Deltr needs the attribute {self.attribute!r}, one value a document; pass attributes=.")
-        query, inside = query_of_row(offsets), np.asarray(queries.attributes[self.attribute] == self.protected)
+        values = queries.attributes[self.attribute]
+        query, inside = query_of_row(offsets), np.asarray(values == self.protected)
+        if not inside.any():
+            known = ", ".join(sorted({repr(one) for one in np.asarray(values, dtype=object).tolist()})[:5])
+            raise DataError(
+                f"no document has {self.attribute} = {self.protected!r}, the protected value of Deltr; it is {known}. "
+                "Pass protected=."
+            )
         count = np.stack([totals(side.astype(np.float64), offsets) for side in (~inside, inside)])
         sign = np.where(count.min(axis=0) > 0, 1.0, 0.0)[query] * np.where(inside, -1.0, 1.0)
         return DeltrLoss(relevance, offsets, sign / count[inside.astype(np.int64), query], float(self.gamma))

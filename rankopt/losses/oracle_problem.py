@@ -42,6 +42,7 @@ LINEAR = ("objective", "profit", "cost")  # fields that hold a linear objective
 FEASIBLE = 1e-9  # of the terms of a row, by which a point may break it
 ROWS = 64  # instances at once in the dynamic program of knapsacks
 STATES = 1_000_000  # items times capacities of a knapsack, up to which it is solved by a dynamic program
+UNPROVED = 1e-6  # of the terms of its profit, by which the best decision may be below its bound
 TIES = 1e-7  # weight of the predicted profits where they only decide among decisions of greatest known profit
 
 
@@ -58,6 +59,10 @@ class Decisions(CompactReprMixin):
         """(m,) how far each decision may be from the best one."""
         return np.abs(self.bound - self.value)
 
+    def are_proved(self, profit: Floats) -> Bools:
+        """(m,) whether the bound, up to rounding, is the value, under these profits or costs (m, n)."""
+        return np.asarray(self.gap <= UNPROVED * np.abs(profit * self.decision).sum(axis=1))
+
 
 def feasible_set(problem: Any) -> Problem:
     """The problem, or that of a model of another tool, without a constant of its objective, which is a variable."""
@@ -73,14 +78,15 @@ class ProblemOracle(CompactReprMixin):
     """gain(y) = bᵀy and r(y) = y over the points y of a problem, for m instances.
 
     Value and bound of the argmax are kept apart, so that a solver may be inexact: a plane from any point is valid, and
-    the objective of training counts the bound.
+    the objective of training counts the bound. Where the best decisions themselves are not proved (`unproved`), the
+    loss is of those that were found.
 
     problems: one for all instances, or m of them; linear programs with or without integers, flows, assignments and
         constrained rankings. Their objectives are replaced.
     profit: (m, n) the known profits b, costs negated, of which sense the problem ever is.
     solver: as in `formulations.solve`; `Highs(time_limit=1)` limits each instance. "auto" solves shortest paths in
         networks without cycles and small knapsacks of integer weights by dynamic programs, linear programs by HiGHS
-        from one basis to the next, and assignments by SciPy; duals prove the bounds.
+        and assignments by SciPy; duals prove the bounds. No instance depends on another.
     observed: (m, n) observed decisions in place of those of greatest profit.
     relaxed: whether the loss-augmented argmax of an integer program or a constrained ranking is taken over its linear
         relaxation: a larger loss, convex too.
@@ -152,9 +158,15 @@ class ProblemOracle(CompactReprMixin):
     def claimed(self) -> str:
         """What bounds take from the solver unproved; "" if all is proved."""
         exact = self.proven or (self.relaxed and self.observed is not None) or self._knapsack
-        return (
-            "" if exact or not any(map(is_integer, self.problems)) else "bounds of integer programs as solvers report"
-        )
+        reported = not exact and any(map(is_integer, self.problems))
+        parts = ["bounds of integer programs as solvers report"] * reported
+        return " and ".join([*parts, *["best decisions that are not proved best"] * bool(self.unproved)])
+
+    @property
+    def unproved(self) -> int:
+        """The number of instances whose decision of greatest profit is not proved best: the loss is then of the one
+        that was found, with the bound for its profit, and may lie on either side of that of the best decision."""
+        return 0 if self.observed is not None else int(np.count_nonzero(~self.optimal.are_proved(self.profit)))
 
     @cached_property
     def _knapsack(self) -> tuple[Ints, Ints] | None:
@@ -276,31 +288,30 @@ class ProblemOracle(CompactReprMixin):
                 decision[part, :n], value[part], bound[part] = linear_decisions(program, profit[part, :n])
             elif isinstance(program, Assignment) and self.solver == "auto":
                 decision[part, :n], value[part], bound[part] = best_assignments(program, profit[part, :n])
-        warm: Solution | None = None
         for i in np.flatnonzero(~(bound - value <= 1e-9 * np.abs(profit * decision).sum(axis=1))).tolist():
             stated = self.problems[i % len(self.problems)]
             n = variables_of(stated)
             own = profit[i, :n]
             problem = with_profit(stated, own, relaxed)
             try:
-                warm = self._solution(problem, warm if alone else None, outward)
+                found = self._solution(problem, outward)
             except (InfeasibleError, UnboundedError, SolverError) as error:
                 limit = np.inf if known is None or type(error) is not SolverError else relaxed_bound(problem, own)
                 if known is None or not (limit < np.inf and is_feasible(stated, known[i, :n])):
                     raise type(error)(f"instance {i}: {error}") from error
-                warm, decision[i], value[i], bound[i] = None, known[i], own @ known[i, :n], limit
+                decision[i], value[i], bound[i] = known[i], own @ known[i, :n], limit
                 continue
-            point, sign = decision_of(warm), 1.0 if problem.is_maximization else -1.0
+            point, sign = decision_of(found), 1.0 if problem.is_maximization else -1.0
             decision[i, slice(n) if point.size == n else cast("Any", stated).cells] = point
-            value[i], bound[i] = sign * warm.value, sign * self._bound_of(warm)
+            value[i], bound[i] = sign * found.value, sign * self._bound_of(found)
         return Decisions(decision, value, np.maximum(bound, value))
 
-    def _solution(self, problem: Problem, warm: Solution | None, outward: bool) -> Solution:
+    def _solution(self, problem: Problem, outward: bool) -> Solution:
         """By the first solver of "auto"; by all of them if that leaves a gap, fails or does not accept the problem."""
         if self.solver != "auto":
-            return solve(problem, self.solver, warm, directed_rounding=outward)
+            return solve(problem, self.solver, directed_rounding=outward)
         try:
-            found = solve(problem, default_solvers(problem)[0], warm, directed_rounding=outward)
+            found = solve(problem, default_solvers(problem)[0], directed_rounding=outward)
         except (SolverError, UnsupportedProblemError):
             return solve(problem, "auto", directed_rounding=outward)
         if found.status is Status.OPTIMAL or found.verdict == "optimal (claimed)":
@@ -396,7 +407,7 @@ def nothing_known(profit: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def linear_decisions(program: LinearProgram, profit: Floats) -> tuple[Floats, Floats, Floats]:
-    """Optimal points (m, n) of a relaxation under profits (m, n) by HiGHS, one from the basis of another, their values
+    """Optimal points (m, n) of a relaxation under profits (m, n) by HiGHS, their values
     (m,) and the bounds (m,) of its duals. Values are -inf where a point breaks a constraint, or HiGHS fails."""
     costs = profit if program.is_maximization else -profit
     try:

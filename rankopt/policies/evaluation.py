@@ -22,12 +22,14 @@ from rankopt.data.canonical_order import canonical
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, Sizes
 from rankopt.errors import DataError, ExposureWarning, OptionError
+from rankopt.measures.notation import linear_in_gains
 from rankopt.options import NOT_NEGATIVE, check, seed_from
 from rankopt.policies.limits import (
     Exposure,
     PolicyQuery,
     best_policy,
     check_exposure,
+    check_groups,
     policy_queries,
     utility_measure,
     worst_excess,
@@ -127,8 +129,10 @@ class ExposureRanker(BaseEstimator):
         measure = utility_measure(self.measure)
         check_type("ranker", self.ranker, Ranker, error=OptionError, cure="Pass a fitted ranker.")
         check_is_fitted(self.ranker)
-        if not hasattr(self, "n_served_"):
+        limits = (repr(self.exposure), str(measure), self.amortized)
+        if getattr(self, "_limits", None) != limits:  # new, or set_params
             self.reset()
+        self._limits = limits
         ways = {"qid": qid, "group": group, "attributes": attributes, "reset": False, "labels": False}
         queries = read_queries(self.ranker, X, None, **ways).replace(relevance=None)
         names = check_exposure(self.exposure, queries.attributes)
@@ -273,7 +277,9 @@ def evaluate_exposure(
     if queries.relevance is None:
         raise DataError("policies are evaluated by grades, and these Queries have none; read them with relevance.")
     check_exposure(exposure, queries.attributes)
-    parsed, arranged = utility_measure(measure), as_arranged(queries.grouped())
+    check_groups(exposure, queries.attributes)
+    parsed = utility_measure(linear_in_gains(measure) if queries.has_gains else measure)
+    arranged = as_arranged(queries.grouped())
     gain = parsed.gain(arranged.graded, arranged.offsets)
     problems = policy_queries(arranged, gain, parsed, exposure)
     marginals = _marginals(policy, queries.grouped(), problems)

@@ -122,6 +122,23 @@ def check_exposure(exposure: Any, attributes: Mapping[str, Any] | None = None) -
     return names
 
 
+def check_groups(exposure: Any, attributes: Mapping[str, Any]) -> None:
+    """DataError for a limit of a group that no document belongs to."""
+    if exposure is None:
+        return
+    known = {label for label in np.array(attributes[exposure.groups], dtype=object).tolist() if not unlabeled(label)}
+    named = [getattr(exposure, "protected", None)]
+    for side in ("lower", "upper"):
+        stated = getattr(exposure, side, None)
+        named += list(stated) if isinstance(stated, Mapping) else []
+    missing = [label for label in named if label is not None and label not in known]
+    if missing:
+        labels = ", ".join(sorted(map(repr, known))[:5])
+        raise DataError(
+            f"no document has {exposure.groups} = {missing[0]!r}; the groups are {labels}. Name one of them."
+        )
+
+
 def policy_queries(queries: Arrangement, gain: Floats, measure: PositionalMeasure, exposure: Any) -> list[PolicyQuery]:
     """The queries with their gains (N,) and limits. exposure: None is no limit."""
     found = []
@@ -139,7 +156,10 @@ def _limits(exposure: Exposure, attributes: Mapping[str, Any], gain: Floats) -> 
     if isinstance(exposure, DisparateTreatment | DisparateImpact):
         merit = np.asarray(gain if exposure.merit == GAIN else attributes[exposure.merit], dtype=np.float64)
         if not (merit >= 0).all():
-            raise DataError(f"merit must be >= 0 for every document; got {merit.min():g}. Pass an attribute >= 0.")
+            cure = "Pass an attribute >= 0."
+            if exposure.merit == GAIN:
+                cure = "It is 'gain': a score, if scores are served, else a gain. Pass an attribute >= 0 as merit."
+            raise DataError(f"merit must be >= 0 for every document; got {merit.min():g}. {cure}")
         for label in set(labels.tolist()):
             if not merit[labels == label].sum() > 0:
                 labels[labels == label] = None
@@ -229,6 +249,8 @@ def best_policy(
         )
 
     worth, excess = np.concatenate([part.objective for part in parts]), 0.0
+    unit = np.ldexp(1.0, int(np.frexp(np.abs(worth).max(initial=0.0))[1]))  # the solver's tolerances are absolute
+    worth = worth / unit
     try:
         solution = solve(program(worth, 0, upper), "highs")
     except InfeasibleError:
@@ -237,7 +259,7 @@ def best_policy(
     flat = np.asarray(solution.primal["P"])
     parts_of = (flat[low:high] for low, high in pairwise(cells.tolist()))
     marginals = tuple(_exchanged(P.reshape(-1, one.gain.size), one) for P, one in zip(parts_of, queries, strict=True))
-    return BestPolicy(marginals, float(solution.bound), excess)
+    return BestPolicy(marginals, float(unit * solution.bound), excess)
 
 
 def _exchanged(P: Floats, query: PolicyQuery) -> Floats:

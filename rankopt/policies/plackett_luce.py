@@ -27,9 +27,17 @@ from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes
 from rankopt.errors import OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.optimize.objective import deviations
 from rankopt.options import COUNT, NOT_NEGATIVE, POSITIVE, Interval, Rules, check_options, seed_from
-from rankopt.policies.limits import PolicyQuery, attention_of, check_exposure, policy_queries, utility_measure
+from rankopt.policies.limits import (
+    PolicyQuery,
+    attention_of,
+    check_exposure,
+    check_groups,
+    policy_queries,
+    utility_measure,
+)
 from rankopt.rankers.inputs import documents_of, read_queries
 from rankopt.rankers.linear import LinearRanker, cross_validated_ridge
 from rankopt.rankers.typing import AnyMeasure, AnyRows, Missing, Normalize, Seed
@@ -129,7 +137,7 @@ class PlackettLuceRanker(LinearRanker):
     -----
     `rank` and `score` are of the most likely ranking, the order by score. `sample` draws rankings. Fitted: `coef_`,
     `n_iter_`, `utility_` (rounds,) and `excess_` (rounds,), the mean measure and the worst excess of a limit in each
-    round of training.
+    round of training. Ctrl-C keeps the weights after the last complete round.
 
     References
     ----------
@@ -182,6 +190,7 @@ class PlackettLuceRanker(LinearRanker):
         self._check_params()
         measure = utility_measure(self.measure)
         names = check_exposure(self.exposure, queries.attributes)
+        check_groups(self.exposure, queries.attributes)
         arranged = canonical(queries, weights / weights.max(), attributes=names)
         arranged = arranged.learnable(np.ones(len(arranged), dtype=bool), "count")
         gain = measure.gain(arranged.graded, arranged.offsets)
@@ -192,8 +201,10 @@ class PlackettLuceRanker(LinearRanker):
         start = np.divide(cross_validated_ridge(arranged), units, out=np.zeros_like(apart), where=units > 0)
         training = _Training(self, problems, arranged, unit if unit > 0 else 1.0, units)
         self.coef_ = training.run(start / (np.linalg.norm(start) or 1.0))
-        self.n_iter_, self.utility_, self.excess_ = self.max_iter, training.utility, training.excess
-        if self.excess_[-1] > self.tol:
+        self.n_iter_, self.utility_, self.excess_ = training.steps, training.utility, training.excess
+        if self.n_iter_ < self.max_iter:
+            warn_interrupted("weights")
+        elif self.excess_[-1] > self.tol:
             text = f"a limit of exposure is exceeded by {self.excess_[-1]:.3g} on the training queries; raise max_iter"
             warnings.warn(f"{text} or temperature, or loosen the limit", ConvergenceWarning, stacklevel=4)
 
@@ -269,20 +280,26 @@ class _Training:
         first, second, mean = np.zeros(w.size), np.zeros(w.size), np.zeros(w.size)
         rounds = [part for part in np.array_split(np.arange(steps), ROUNDS) if part.size]
         averaged = max(1, round(AVERAGED * steps))
-        utility, excess = list[float](), list[float]()
-        for part, self.penalty in zip(rounds, np.geomspace(*PENALTIES, len(rounds)), strict=True):
-            worth, over = 0.0, np.zeros(self.multipliers.size)
-            for step in part.tolist():
-                value, broken, slope = self._at(w)
-                worth, over = worth + value / part.size, over + broken / part.size
-                first = DECAY * first + (1.0 - DECAY) * slope
-                second = MEMORY * second + (1.0 - MEMORY) * slope**2
-                corrected = np.sqrt(second / (1.0 - MEMORY ** (step + 1))) + 1e-12
-                w = w + STEP * (1.0 - step / steps) * first / (1.0 - DECAY ** (step + 1)) / corrected
-                mean += w / averaged if step >= steps - averaged else 0.0
-            self.multipliers = np.maximum(0.0, self.multipliers + self.penalty * over)
-            utility.append(worth)
-            excess.append(float(over.max(initial=0.0)))
+        utility, excess, last, self.steps = list[float](), list[float](), w, 0
+        try:
+            for part, self.penalty in zip(rounds, np.geomspace(*PENALTIES, len(rounds)), strict=True):
+                worth, over = 0.0, np.zeros(self.multipliers.size)
+                for step in part.tolist():
+                    value, broken, slope = self._at(w)
+                    worth, over = worth + value / part.size, over + broken / part.size
+                    first = DECAY * first + (1.0 - DECAY) * slope
+                    second = MEMORY * second + (1.0 - MEMORY) * slope**2
+                    corrected = np.sqrt(second / (1.0 - MEMORY ** (step + 1))) + 1e-12
+                    w = w + STEP * (1.0 - step / steps) * first / (1.0 - DECAY ** (step + 1)) / corrected
+                    mean += w / averaged if step >= steps - averaged else 0.0
+                self.multipliers = np.maximum(0.0, self.multipliers + self.penalty * over)
+                utility.append(worth)
+                excess.append(float(over.max(initial=0.0)))
+                last, self.steps = w, int(part[-1]) + 1
+        except KeyboardInterrupt:
+            if not utility:
+                raise
+            mean = last
         self.utility, self.excess = np.array(utility), np.array(excess)
         return mean * self.units
 

@@ -288,7 +288,7 @@ class Risk:
     @property
     def claimed(self) -> str:
         """What the bounds take from solvers unproved; "" if all is proved."""
-        return str(getattr(getattr(self.shards[0].loss, "argmax", None), "claimed", ""))
+        return max((str(getattr(getattr(one.loss, "argmax", None), "claimed", "")) for one in self.shards), key=len)
 
     @property
     def convex(self) -> bool:

@@ -397,12 +397,47 @@ def test_the_nonconvex_bound_accepts_decisions_drawn_at_random(kind):
     problem, points = KINDS[kind](rng)
     X, costs = instances(rng, 20, points.shape[1])
     model = DecisionRegressor(problem, loss="nonconvex", lam=0.1, w0="zeros", solver=_drawn(rng, points))
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(UserWarning, match="not proved best") as caught:
         model.fit(X, costs)
+    assert ConvergenceWarning in {one.category for one in caught}
+    assert model.certificate_.claimed.endswith("best decisions that are not proved best")
     sign, weights = sign_of(problem), np.column_stack([model.coef_, model.intercept_])
     scores, profit = 2.0 * sign * model.predict(X) @ points.T, sign * costs @ points.T
     loss = (scores - profit).max(axis=1) + profit.max(axis=1) - scores.max(axis=1)
     assert model.certificate_.value >= loss.mean() + 0.05 * np.sum(weights**2)
+
+
+def test_regret_of_a_poor_solver_is_not_below_the_true_one():
+    rng = np.random.default_rng(8)
+    problem, points = KINDS["knapsack"](rng)
+    X, costs = instances(rng, 10, points.shape[1])
+    model = DecisionRegressor(problem, lam=0.1).fit(X, costs).set_params(solver=lambda _: np.zeros(points.shape[1]))
+    true = np.maximum((sign_of(problem) * costs @ points.T).max(axis=1), 0.0)
+    with pytest.warns(UserWarning, match="not proved best; regret is counted from their bounds"):
+        regret = model.regret(X, costs)
+    assert (regret >= true - 1e-9).all()
+    assert true.max() > 0.1
+    with pytest.warns(UserWarning, match="not proved best"):
+        assert model.score(X, costs) < -0.1
+
+
+@pytest.mark.parametrize("loss", ["spo+", "tie-aware", "nonconvex", "hamming"])
+@pytest.mark.parametrize("kind", ["linear", "integer"])
+def test_no_instance_depends_on_another_where_decisions_tie(kind, loss):
+    rng = np.random.default_rng(9)
+    weights = np.ones((1, 6)) if kind == "linear" else rng.uniform(1.0, 5.0, (1, 6))
+    least, most = ([2.0], [2.0]) if kind == "linear" else ([-np.inf], [weights.sum() / 2.0])
+    integer = None if kind == "linear" else np.ones(6, dtype=bool)
+    problem = LinearProgram(np.ones(6), weights, least, most, np.zeros(6), np.ones(6), integer=integer)
+    X, costs, order = rng.normal(size=(20, 2)), rng.integers(0, 3, (20, 6)).astype(float), rng.permutation(20)
+    first, second = (
+        DecisionRegressor(problem, loss=loss, lam=0.1, tol=1e-6).fit(X[rows], costs[rows])
+        for rows in (slice(None), order)
+    )
+    np.testing.assert_allclose(second.certificate_.value, first.certificate_.value, rtol=2e-6)
+    tied = ProblemOracle(problem, costs).optimal.decision
+    np.testing.assert_array_equal(tied[order], ProblemOracle(problem, costs[order]).optimal.decision)
+    np.testing.assert_array_equal(tied[3:4], ProblemOracle(problem, costs[3:4]).optimal.decision)
 
 
 def _drawn(rng, points):

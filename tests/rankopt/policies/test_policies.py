@@ -1,6 +1,7 @@
 """Policies: gradients and optima against enumeration of all rankings, limits kept, gaps never negative."""
 
-from itertools import permutations
+from copy import copy
+from itertools import count, pairwise, permutations
 
 import numpy as np
 import pytest
@@ -14,12 +15,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
 from rankopt import Queries, RegressionRanker, load_model, load_sample
-from rankopt.errors import DataError, ExposureWarning, OptionError
+from rankopt.clicks import PositionBias, evaluate_policy, simulate_clicks
+from rankopt.errors import DataError, ExposureWarning, OptionError, TrainingInterruptedWarning
+from rankopt.losses import Deltr
 from rankopt.measures import parse
 from rankopt.policies import ExposureRanker, PlackettLuce, PlackettLuceRanker, evaluate_exposure
+from rankopt.rankers import LossRanker
 
 LINEAR = "DCG(gain='linear')@3"
 PARITY = DemographicParity("side")
+OTHERS = DemographicParity("side", protected="c")
 
 
 def rankings(n):
@@ -349,6 +354,70 @@ def test_the_table_and_the_picture():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["policy", "certain", "proven bound"]
 
 
+def test_gains_are_evaluated_as_they_are_trained_on():
+    queries = small_queries(14)
+    gains = queries.replace(relevance=None).with_gains(queries.relevance - 1.0)
+    marginals = {query: np.full((3, 4), 0.25) for query in queries.query_ids}
+    found = evaluate_exposure(marginals, gains, None, measure="DCG@3")
+    by_hand = [attention(4, 3).sum() * (grade - 1.0).mean() for grade, _ in parts(queries)]
+    assert_allclose(found.utility, by_hand)
+    assert found.bound >= found.utility.mean()
+
+
+def test_a_log_values_the_distribution_of_a_policy():
+    sample = load_sample("digits").train.select(np.arange(8))
+    log = simulate_clicks(sample, RegressionRanker().fit(sample), sessions=400, random_state=0)
+    policy = PlackettLuceRanker("DCG@5", max_iter=20).fit(sample)
+    shown, placements = policy.marginals(log.queries), np.zeros((log.queries.n_documents, 5))
+    for query, (low, high) in zip(log.queries.query_ids, pairwise(log.queries.offsets), strict=True):
+        placements[log.queries.rows[low:high]] = shown[query].T
+    bias = PositionBias.from_power(1.0)
+    values = [evaluate_policy(log, one, propensities=bias, measure="DCG@5").value for one in (policy, placements)]
+    assert_allclose(values[0], values[1])
+    with pytest.raises(OptionError, match="counts more than the 5 positions"):
+        evaluate_policy(log, policy, propensities=bias, measure="DCG@6")
+
+
+def test_scores_of_another_scale_are_served_alike():
+    queries = small_queries(15)
+    scores = RegressionRanker(alpha=0.0, normalize=None).fit([[0.0], [1.0], [3.0]], [0, 1, 3])
+    served = []
+    for scale in (1.0, 2.0**40, 2.0**-40):
+        large = copy(scores)
+        large.coef_ = scale * scores.coef_
+        served.append(ExposureRanker(large, PARITY, measure=LINEAR).marginals(queries))
+    for query in queries.query_ids:
+        assert_allclose(served[1][query], served[0][query], atol=1e-9)
+        assert_allclose(served[2][query], served[0][query], atol=1e-9)
+
+
+def test_other_limits_begin_another_stream():
+    queries, ranker = small_queries(16), fair_ranker(amortized=True)
+    ranker.marginals(queries)
+    ranker.set_params(exposure=DemographicParity("side", difference_bound=0.2)).marginals(queries)
+    assert ranker.n_served_ == len(queries)
+    ranker.marginals(queries)
+    assert ranker.n_served_ == 2 * len(queries)
+
+
+def test_an_interrupted_fit_keeps_its_last_round(monkeypatch):
+    queries, draws = small_queries(17), count()
+    usual = PlackettLuce.sample
+
+    def sample(self, *args):
+        if next(draws) >= 25 * len(queries):
+            raise KeyboardInterrupt
+        return usual(self, *args)
+
+    monkeypatch.setattr(PlackettLuce, "sample", sample)
+    with pytest.warns(TrainingInterruptedWarning):
+        ranker = PlackettLuceRanker(LINEAR, max_iter=100).fit(queries)
+    assert ranker.n_iter_ == 20
+    assert ranker.utility_.shape == (2,)
+    with pytest.raises(KeyboardInterrupt):
+        PlackettLuceRanker(LINEAR, max_iter=100).fit(queries)
+
+
 @pytest.mark.parametrize(
     ("error", "match", "call"),
     [
@@ -361,6 +430,12 @@ def test_the_table_and_the_picture():
         (ValueError, "ratio_bound", lambda q: evaluate_exposure({}, q, DemographicParity("side", ratio_bound=2.0))),
         (DataError, "attribute 'sex'", lambda q: PlackettLuceRanker(exposure=DemographicParity("sex")).fit(q)),
         (DataError, "attribute 'sex'", lambda q: fair_ranker(DemographicParity("sex")).rank(q)),
+        (DataError, "side = 'c'; .* are 'a', 'b'", lambda q: PlackettLuceRanker(exposure=OTHERS).fit(q)),
+        (DataError, "side = 'c'", lambda q: evaluate_exposure({}, q, OTHERS)),
+        (DataError, "side = 'c'", lambda q: evaluate_exposure({}, q, ExposureBounds("side", lower={"c": 1.0}))),
+        (DataError, "side = True, .* is 'a', 'b'", lambda q: LossRanker(Deltr("side")).fit(q)),
+        (DataError, "'gain': a score", lambda q: fair_ranker(DisparateImpact("side", "gain")).rank(
+            q.replace(features=-q.features))),
         (OptionError, "policy must be a fitted ranker", lambda q: evaluate_exposure(3, q, PARITY)),
         (OptionError, "ranker must be a Ranker", lambda q: ExposureRanker(3, PARITY).rank(q)),
         (NotFittedError, "not fitted", lambda q: ExposureRanker(PlackettLuceRanker(), PARITY).rank(q)),
