@@ -127,7 +127,8 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     **Run**
 
     max_iter, time_limit, engine, n_jobs, callbacks, verbose : defaults 2000, None, "threads", None, (), 0
-        As in `LargeMarginRanker`. engine="dask" solves instances in parallel.
+        As in `LargeMarginRanker`; the best decisions under the true costs are found before the time counts.
+        engine="dask" solves instances in parallel.
 
     Notes
     -----
