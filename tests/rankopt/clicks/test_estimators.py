@@ -1,5 +1,6 @@
 """Gains from clicks: unbiased by enumeration, bounds of the true regret in expectation, values of other rankers."""
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -207,12 +208,22 @@ def test_the_value_of_the_logging_ranker_is_its_click_rate_and_nothing_depends_o
 def test_the_share_without_support_is_counted():
     queries = Queries.from_arrays(np.eye(3), qid=[0, 0, 0], documents=list("abc"))
     log = ClickLog(queries, np.array([0]), np.array([1]), np.array([8]), np.array([4]), np.array([8]))
-    found = evaluate_policy(log, [1.0, 2.0, 3.0], "P@2", propensities=PositionBias([1.0]))
-    assert (found.value, found.without_support) == (0.0, 1.0)
     half = evaluate_policy(log, [3.0, 2.0, 1.0], "P@2", propensities=PositionBias([1.0]), estimator="snips")
     assert_allclose((half.value, half.without_support), (0.5, 0.5))
-    with pytest.raises(DataError, match="no document that the ranker shows was shown"):
-        evaluate_policy(log, [1.0, 2.0, 3.0], "P@2", propensities=PositionBias([1.0]), estimator="snips")
+    assert half.measure == "P@2"
+
+
+@pytest.mark.parametrize("estimator", ["ips", "clipped", "snips", "dr"])
+def test_nothing_is_said_of_a_ranker_whose_documents_no_one_could_see(estimator):
+    queries = Queries.from_arrays(np.eye(6), qid=[0, 0, 0, 1, 1, 1], documents=list("abcdef"))
+    log = ClickLog(queries, [0, 3, 1, 4], [1, 1, 2, 2], [8] * 4, [4, 2, 0, 0], [8, 8])
+    for second, scores in ((0.0, [0, 1, 0, 0, 1, 0]), (0.5, [0, 0, 1, 0, 0, 1])):  # at propensity 0, and never shown
+        with pytest.raises(DataError, match="was shown in the log at a position with a propensity above 0"):
+            evaluate_policy(log, scores, "P@1", propensities=PositionBias([1.0, second]), estimator=estimator)
+    none = replace(log, clicked=np.zeros(4))
+    found = evaluate_policy(none, np.arange(6.0)[::-1], propensities=PositionBias([1.0, 0.5]), estimator=estimator)
+    assert found.value == 0
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_what_is_refused(log, digits):

@@ -67,7 +67,7 @@ def test_missing_features_change_no_estimate_that_ignores_them(rng):
     rows, at = np.repeat(np.arange(40), 2), np.tile([1, 2], 40)
     clicked = rng.binomial(50, np.outer(r, e).ravel())
     found = [
-        PositionBias.from_em(ClickLog(one, rows, at, [50] * 80, clicked, [100] * 10), resamples=0).propensities
+        PositionBias.from_em(ClickLog(one, rows, at, [50] * 80, clicked, [200] * 10), resamples=0).propensities
         for one in (queries, queries.replace(features=np.column_stack([X, np.full(40, np.nan)])))
     ]
     assert_allclose(*found, atol=1e-3)
