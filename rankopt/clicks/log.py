@@ -317,7 +317,8 @@ class ClickLog(CompactReprMixin):
             return self.queries.with_gains(b + self.predicted(propensities, model, folds) * left)
         if estimator == "snips":
             query, count = self.queries.query_of(np.arange(b.size)), len(self.queries)
-            total = np.bincount(query, seen * weight, count)
+            order = canonical_rows(self.queries, seen)
+            total = np.bincount(query[order], (seen * weight)[order], count)
             b = b / np.divide(total, np.bincount(query, weight > 0), out=np.ones(count), where=total > 0)[query]
         return self.queries.with_gains(b)
 
