@@ -11,13 +11,13 @@ import numpy as np
 
 from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
-from rankopt.clicks.log import CLIP, ClickLog, EstimatorName
+from rankopt.clicks.log import CLIP, ClickLog, EstimatorName, check_placements
 from rankopt.clicks.propensities import PositionBias
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import interval_of
 from rankopt.losses.segment_ops import mean_of_alike, sorted_rows
-from rankopt.measures.notation import linear_in_gains
+from rankopt.measures.notation import linear_in_gains, parse
 from rankopt.measures.tied_ranking import query_of_row
 from rankopt.options import as_numbers
 
@@ -31,8 +31,8 @@ class PolicyEvaluation(CompactReprMixin):
       differences are paired
     * `effective_sample_size`: (Σ w)² / Σ w² of the weights w of the impressions: how many impressions of equal weight
       are worth as much
-    * `without_support`: the share of the measure's discounts that falls on documents the log never shows: there the
-      clicks say nothing
+    * `without_support`: the share of the measure's discounts that falls on documents that the log never shows, or only
+      at positions of propensity 0: there the clicks say nothing
     """
 
     measure: str
@@ -50,7 +50,7 @@ class PolicyEvaluation(CompactReprMixin):
             f"{self.per_query.size} queries, effective sample size {self.effective_sample_size:.0f})"
         )
         if self.without_support > 0:
-            text += f"; {100 * self.without_support:.1f}% of the ranking was never shown"
+            text += f"; {100 * self.without_support:.1f}% of the ranking is without support in the log"
         return text
 
 
@@ -73,37 +73,46 @@ def evaluate_policy(
 
     ranker: a fitted ranker, a policy (`PlackettLuceRanker`, `ExposureRanker`: its distribution counts), scores (N,) of
     `log.queries`, or the placements (N, K) of a stochastic policy. measure: linear in gains: DCG@k or P@k. Queries
-    count by their sessions. The interval is of Student's t over queries.
+    count by their sessions. The interval is of Student's t over queries, and NaN where they do not differ or have no
+    click. Raises DataError if nothing that the ranker shows has support.
     """
     check_type("log", log, ClickLog, error=OptionError, cure="Pass a ClickLog.")
     parsed = linear_in_gains(measure)
+    name = repr(parse(measure) if getattr(parsed, "name", "") == "Custom" else parsed)  # P@3, as it was passed
     weight = discounts_of(log.queries, ranker, parsed)
     seen, inverse = log.exposure(propensities, policy=False), log.weights(propensities, estimator, clip)
     estimated = log.gains(propensities, "clipped" if estimator == "snips" else estimator, clip=clip, model=model)
     m, query = len(log.queries), log.queries.query_of(np.arange(weight.size))
-    sessions = log.sessions.astype(np.float64)
+    sessions, supported = log.sessions.astype(np.float64), weight * (inverse > 0)
     value = np.bincount(query, weight * np.asarray(estimated.relevance), m)
     all_weight = np.bincount(query, weight, m)
     share = np.ones(m)
     if estimator == "snips":
-        supported = np.bincount(query, weight * seen * inverse, m)
-        share = np.divide(supported, all_weight, out=np.ones(m), where=all_weight > 0)
-    if not (sessions @ share > 0):
-        raise DataError("no document that the ranker shows was shown in the log; nothing can be said of its value.")
+        supported = weight * seen * inverse
+        share = np.divide(np.bincount(query, supported, m), all_weight, out=np.ones(m), where=all_weight > 0)
+    if not (sessions @ np.bincount(query, supported, m) > 0):
+        raise DataError(
+            "no document that the ranker shows was shown in the log at a position with a propensity above 0; nothing "
+            "can be said of its value."
+        )
     mean = float(sessions @ value / (sessions @ share))
     each = mean + sessions * (value - mean * share) / np.mean(sessions * share)
     low, high = interval_of(each)
+    if not log.clicked.any() or low == high:  # as many say nothing of how far the value is off
+        low, high = np.nan, np.nan
     of_impression = (weight * inverse)[log.rows]
     squares = float(log.shown @ of_impression**2)
     size = float(log.shown @ of_impression) ** 2 / squares if squares > 0 else 0.0
     unseen = float(sessions @ np.bincount(query, weight * (inverse == 0), m))
     without = unseen / max(float(sessions @ all_weight), 1e-300)
-    return PolicyEvaluation(repr(parsed), estimator, mean, low, high, each, size, without)
+    return PolicyEvaluation(name, estimator, mean, low, high, each, size, without)
 
 
 def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
     """(N,) the expected discount of each document under a ranker, scores or placements; documents of equal score share
     theirs."""
+    if ranker is None:
+        raise OptionError("ranker cannot be None; pass a fitted ranker, scores (N,), or placements (N, K).")
     own, query = queries.grouped(), query_of_row(queries.offsets)
     discount = measure.discounts(queries.offsets)
     if hasattr(ranker, "marginals"):
@@ -120,10 +129,7 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
         return found[np.argsort(queries.rows)]
     given = ranker if not hasattr(ranker, "predict") else None
     if given is not None and (placements := as_numbers("ranker", given)).ndim == 2:
-        if len(placements) != queries.n_documents:
-            raise DataError(f"placements must have {queries.n_documents} rows, one a document; got {len(placements)}.")
-        if not (placements >= 0).all() or (placements.sum(axis=1) > 1 + 1e-9).any():
-            raise DataError("placements must be probabilities, at most 1 in each row.")
+        check_placements(placements, queries)
         first = queries.offsets[:-1][queries.query_of(np.arange(len(placements)))]
         size = np.diff(queries.offsets)[queries.query_of(np.arange(len(placements)))]
         found = np.zeros(len(placements))
@@ -139,7 +145,9 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
         return found[np.argsort(queries.rows)]
     scores = as_numbers("ranker", ranker.predict(queries) if given is None else given)
     if scores.shape != (queries.n_documents,) or not np.isfinite(scores).all():
-        raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got shape {scores.shape}.")
+        odd = scores[~np.isfinite(scores)] if scores.shape == (queries.n_documents,) else []
+        got = f"{odd[0]:g}" if len(odd) else f"shape {scores.shape}"
+        raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got {got}.")
     scores = scores[queries.rows]
     rows, made = sorted_rows(query, scores), np.empty(scores.size)
     made[rows] = mean_of_alike(discount, np.arange(rows.size), query, scores[rows])

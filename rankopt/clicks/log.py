@@ -6,7 +6,7 @@ all that the estimators need: the lists may come from several rankers, and the o
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -16,17 +16,19 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints, as_path, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
-from rankopt.clicks.propensities import PositionBias, of_scaled_features
+from rankopt.clicks.propensities import PositionBias, canonical_rows, of_scaled_features
 from rankopt.data.queries import Queries
-from rankopt.data.tables import column_of, find_column, table_at
+from rankopt.data.tables import USUAL, column_of, find_column, table_at
 from rankopt.data.typing import Ids, Rows, Values
-from rankopt.data.validation import as_features, codes_of_ids, column, column_names
+from rankopt.data.validation import as_features, codes_of_ids, column, column_names, named_as
 from rankopt.errors import DataError, OptionError
 from rankopt.options import Interval, as_numbers, check
 
 EstimatorName = Literal["ips", "clipped", "snips", "dr"]
 ESTIMATORS = ("ips", "clipped", "snips", "dr")
 CLIP = 0.1
+SLACK = 1e-9  # of sums of probabilities
+LAST = 1_000_000  # the last position that a log may have
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,29 +60,49 @@ class ClickLog(CompactReprMixin):
         rows, n = self.rows, self.queries.n_documents
         if not rows.shape == self.positions.shape == self.shown.shape == self.clicked.shape or not rows.size:
             raise DataError("a log needs rows, positions, shown and clicked of one length, which is not 0.")
-        if rows.max() >= n or self.positions.min() < 1:
-            raise DataError(f"rows must be less than {n}, and positions at least 1.")
+        if rows.max() >= n or not 1 <= self.positions.min() <= self.positions.max() <= LAST:
+            raise DataError(f"rows must be less than {n}, and positions 1 to {LAST}.")
         if np.unique(rows * (self.positions.max() + 1) + self.positions).size < rows.size:
             raise DataError("rows and positions have a pair twice; add up its counts.")
         if (self.clicked > self.shown).any():
             at = int(np.flatnonzero(self.clicked > self.shown)[0])
             raise DataError(f"record {at} has {self.clicked[at]} clicks in {self.shown[at]} sessions.")
-        if self.sessions.shape != (len(self.queries),):
-            raise DataError(f"sessions must have one number for each of {len(self.queries)} queries.")
-        most = np.zeros(len(self.queries), dtype=np.int64)
-        np.maximum.at(most, self.queries.query_of(np.arange(n)), np.bincount(rows, self.shown, n).astype(np.int64))
+        self._check_sessions()
+        if self.placements is not None:
+            P = np.ascontiguousarray(as_numbers("placements", self.placements))
+            check_placements(P, self.queries)
+            inside = self.positions <= P.shape[1]
+            inside[inside] = P[rows[inside], self.positions[inside] - 1] > 0
+            if (self.shown[~inside] > 0).any():
+                at = int(np.flatnonzero(~inside & (self.shown > 0))[0])
+                raise DataError(
+                    f"row {rows[at]} has {self.shown[at]} impressions at position {self.positions[at]}, where its "
+                    "placement is 0; pass the probabilities of the policy that showed it, or placements=None."
+                )
+            P.setflags(write=False)
+            object.__setattr__(self, "placements", P)
+
+    def _check_sessions(self) -> None:
+        n, m, query = self.queries.n_documents, len(self.queries), self.queries.query_of(self.rows)
+        if self.sessions.shape != (m,):
+            raise DataError(f"sessions must have one number for each of {m} queries.")
+        most = np.zeros(m, dtype=np.int64)
+        np.maximum.at(most, query, np.bincount(self.rows, self.shown, n).astype(np.int64)[self.rows])
         if (most > self.sessions).any():
             q = int(np.flatnonzero(most > self.sessions)[0])
             raise DataError(
                 f"query {self.queries.query_ids[q]!r} has {self.sessions[q]} sessions but shows a document {most[q]} "
                 "times; a session shows a document once."
             )
-        if self.placements is not None:
-            P = as_numbers("placements", self.placements)
-            if P.ndim != 2 or len(P) != n or not (P >= 0).all() or (P.sum(axis=1) > 1 + 1e-9).any():
-                raise DataError(f"placements must be probabilities ({n}, positions), at most 1 in each row.")
-            P.setflags(write=False)
-            object.__setattr__(self, "placements", P)
+        keys, of_record = np.unique(query * (LAST + 1) + self.positions, return_inverse=True)
+        q, position = np.divmod(keys, LAST + 1)
+        total = np.bincount(of_record, self.shown)
+        if (total > self.sessions[q]).any():
+            at = int(np.flatnonzero(total > self.sessions[q])[0])
+            raise DataError(
+                f"query {self.queries.query_ids[q[at]]!r} has {self.sessions[q[at]]} sessions but {total[at]:.0f} "
+                f"impressions at position {position[at]}; a session shows one document there."
+            )
 
     @classmethod
     def from_arrays(
@@ -92,35 +114,38 @@ class ClickLog(CompactReprMixin):
         position: Values,
         click: Values,
         session: Ids | None = None,
+        attributes: Mapping[str, Any] | None = None,
     ) -> Self:
         """Count impressions, one a row, in any order.
 
         features (N, d): of the document of each row, the same in all rows of a document; or a `Queries` with document
         ids, which then has the documents that were not shown too. position: 1 is the top. click: 0 or 1. session: which
         rows are one list; without it the number of sessions of a query is the largest number of impressions at a
-        position or of a document. Raises DataError for another position or click, and where a session has a document
-        or a position twice.
+        position or of a document. attributes: name -> value of the document of each row, such as its group, for
+        `log.queries`; a `Queries` has its own. Raises DataError for another position or click, where a session has a
+        document or a position twice, and where a document has two values.
         """
-        n = as_numbers("position", position).size
+        n = len(each("position", position, DataError))
         if not n:
             raise DataError("a log needs impressions, one a row; got none.")
         queries, ids = codes_of_ids(query, n)
         documents, names_of = codes_of_ids(document, n)
-        at, clicks = (
-            column(values, n, name, np.float64) for name, values in (("position", position), ("click", click))
-        )
-        if not ((at >= 1) & (at == np.floor(at))).all() or at.max() > 2**31:
-            row = int(np.flatnonzero(~((at >= 1) & (at == np.floor(at)) & (at <= 2**31)))[0])
-            raise DataError(f"position is {at[row]:g} in row {row}; positions are 1, 2, ..., and 1 is the top.")
+        at, clicks = (_numbers(name, values, n) for name, values in (("position", position), ("click", click)))
+        if not ((at >= 1) & (at <= LAST) & (at == np.floor(at))).all():
+            row = int(np.flatnonzero(~((at >= 1) & (at <= LAST) & (at == np.floor(at))))[0])
+            raise DataError(f"position is {at[row]:g} in row {row}; positions are 1, 2, ..., {LAST}, and 1 is the top.")
         if not np.isin(clicks, (0, 1)).all():
             row = int(np.flatnonzero(~np.isin(clicks, (0, 1)))[0])
             raise DataError(f"click is {clicks[row]:g} in row {row}; it is 1 if the document was clicked, else 0.")
+        check_type("attributes", attributes, Mapping, type(None), error=DataError)
         if isinstance(features, Queries):
+            if attributes:
+                raise DataError("attributes cannot be passed with Queries; use features.replace(attributes=...).")
             known, codes = features, _rows_in(features, [ids[q] for q in queries], [names_of[j] for j in documents])
             number = {name: q for q, name in enumerate(known.query_ids)}
             queries = np.array([number[name] for name in ids])[queries]
         else:
-            known, codes = _documents(features, queries, documents, ids, names_of)
+            known, codes = _documents(features, queries, documents, ids, names_of, attributes or {})
         places = at.astype(np.int64)
         if session is not None:
             lists, _ = codes_of_ids(session, n)
@@ -154,11 +179,13 @@ class ClickLog(CompactReprMixin):
         click: str = "click",
         session: str | None = None,
         features: list[str] | None = None,
+        attributes: list[str] | None = None,
     ) -> Self:
         """Count the impressions of a data frame (pandas, polars, pyarrow), one a row.
 
         query, document: columns, by default those with usual names, as in `rankopt.data.read_table`; session: by
-        default "session" where there is one. features: by default all other columns.
+        default "session" where there is one. attributes: columns of any type, one value a document, for attributes of
+        `log.queries`. features: by default all other columns but grades (relevance, label, grade, rel).
         """
         names = column_names(frame)
         if names is None:
@@ -168,9 +195,9 @@ class ClickLog(CompactReprMixin):
         names = [str(name) for name in names]
         session = "session" if session is None and "session" in names else session
         given = () if features is None else each("features", features, DataError)
-        unknown = [
-            name for name in (*given, session) if name is not None and not (isinstance(name, str) and name in names)
-        ]
+        words = () if attributes is None else each("attributes", attributes, DataError)
+        named = (*given, *words, *(() if session is None else (session,)))
+        unknown = [name for name in named if not (isinstance(name, str) and name in names)]
         if unknown:
             raise DataError(f"the log has no column {unknown[0]!r:.80}; it has {', '.join(names)}")
         roles = {
@@ -185,16 +212,20 @@ class ClickLog(CompactReprMixin):
             raise DataError(
                 f"the log has no column of {missing} ids among {', '.join(names)}; name it: {missing}='...'"
             )
-        chosen = [name for name in names if name not in roles.values()] if features is None else given
+        taken = {*roles.values(), *words, *named_as(USUAL["relevance"], names)}
+        chosen = [name for name in names if name not in taken] if features is None else given
         if not chosen:
             raise DataError("the log has no features; name their columns: features=[...]")
-        found = {name: column_of(frame, name, "the log") for name in (*chosen, *filter(None, roles.values()))}
+        found = {name: column_of(frame, name, "the log") for name in (*chosen, *words, *filter(None, roles.values()))}
         text = next((name for name in chosen if found[name].dtype.kind not in "biuf"), None)
         if text is not None:
-            raise DataError(f"column {text!r} of the log has no numbers; name the features: features=[...]")
+            raise DataError(
+                f"column {text!r} of the log has no numbers; name the features, features=[...], or if it describes "
+                f"documents pass attributes=[{text!r}]"
+            )
         parts: dict[str, Any] = {role: None if name is None else found[name] for role, name in roles.items()}
         table = np.column_stack([np.asarray(found[name], dtype=np.float64) for name in chosen])
-        made = cls.from_arrays(table, **parts)
+        made = cls.from_arrays(table, **parts, attributes={name: found[name] for name in words})
         return replace(made, queries=made.queries.replace(feature_names=tuple(chosen)))
 
     @classmethod
@@ -220,6 +251,8 @@ class ClickLog(CompactReprMixin):
         new = np.full(self.queries.n_documents, -1)
         new[self._rows_of(chosen)] = np.arange(queries.n_documents)
         kept = new[self.rows] >= 0
+        if not kept.any():
+            raise DataError(f"the log shows no document of query {queries.query_ids[0]!r}; select others.")
         return ClickLog(
             queries, new[self.rows[kept]], self.positions[kept], self.shown[kept], self.clicked[kept],
             self.sessions[chosen], None if self.placements is None else self.placements[self._rows_of(chosen)],
@@ -236,7 +269,9 @@ class ClickLog(CompactReprMixin):
 
     def by_row(self, values: Any) -> Floats:
         """(N,) sums of values (r,) of the records of each row, divided by the sessions of its query."""
-        return np.bincount(self.rows, values, self.queries.n_documents) / np.maximum(self.sessions_of_row, 1)
+        order = np.argsort(self.positions, kind="stable")  # sums do not depend on the order of records
+        sums = np.bincount(self.rows[order], np.asarray(values)[order], self.queries.n_documents)
+        return np.asarray(sums / np.maximum(self.sessions_of_row, 1))
 
     def exposure(self, propensities: PositionBias, policy: bool = True) -> Floats:
         """(N,) ρ_j = Σ_p P_jp e_p, the probability that a session examines the document of each row: with `policy`
@@ -244,7 +279,7 @@ class ClickLog(CompactReprMixin):
         check_type("propensities", propensities, PositionBias, error=OptionError, cure="Pass a PositionBias.")
         if not policy or self.placements is None:
             return self.by_row(self.shown * propensities.at(self.positions))
-        return np.asarray(self.placements @ propensities.at(np.arange(1, self.placements.shape[1] + 1)))
+        return np.asarray((self.placements * propensities.at(np.arange(1, self.placements.shape[1] + 1))).sum(axis=1))
 
     def gains(
         self,
@@ -263,9 +298,10 @@ class ClickLog(CompactReprMixin):
             "ips"       b̂_j = c_j / ρ_j, unbiased where ρ_j > 0
             "clipped"   c_j / max(ρ_j, τ), with τ the quantile `clip` of the ρ > 0
             "snips"     "clipped", divided by the mean of ρ̂_j / max(ρ_j, τ) over the documents of the query with ρ_j > 0
-            "dr"        m_j + (c_j - ρ̂_j m_j) / ρ_j, m the relevance that a model predicts which has not seen the query
+            "dr"        c_j / ρ_j + m_j (1 - ρ̂_j / ρ_j), m the relevance by a model that has not seen the query
 
-        Where ρ_j = 0 the log says nothing about the document: b̂ is 0, and m_j for "dr". model: a scikit-learn regressor
+        Where ρ_j = 0 the log says nothing about the document: b̂ is 0, and m_j for "dr". Without `placements` ρ̂ = ρ, and
+        "dr" is "ips" elsewhere; `dataclasses.replace(log, placements=P)` adds them. model: a scikit-learn regressor
         that takes sample_weight, by default a ridge of scaled features, with means and indicators in place of NaN; its
         predictions are cut to [0, 1]. folds: the largest number of parts of the queries, each predicted by a model of
         the others.
@@ -274,14 +310,15 @@ class ClickLog(CompactReprMixin):
         (doubly robust); Agarwal et al. 2019 (trust).
         """
         weight = self.weights(propensities, estimator, clip)
-        seen, clicks = self.exposure(propensities, policy=False), self._clicks(propensities)
+        seen, b = self.exposure(propensities, policy=False), self._clicks(propensities) * weight
         if estimator == "dr":
-            m = self.predicted(propensities, model, folds)
-            return self.queries.with_gains(m + (clicks - seen * m) * weight)
-        b = clicks * weight
+            rho = self.exposure(propensities)
+            left = 1 - np.divide(seen, rho, out=np.zeros_like(rho), where=rho > 0)  # 0 if the placements are unknown
+            return self.queries.with_gains(b + self.predicted(propensities, model, folds) * left)
         if estimator == "snips":
             query, count = self.queries.query_of(np.arange(b.size)), len(self.queries)
-            total = np.bincount(query, seen * weight, count)
+            order = canonical_rows(self.queries, seen)
+            total = np.bincount(query[order], (seen * weight)[order], count)
             b = b / np.divide(total, np.bincount(query, weight > 0), out=np.ones(count), where=total > 0)[query]
         return self.queries.with_gains(b)
 
@@ -313,10 +350,11 @@ class ClickLog(CompactReprMixin):
         weight = seen * self.sessions_of_row
         part = np.empty(m, dtype=np.int64)
         part[sorted(range(m), key=lambda q: str(self.queries.query_ids[q]))] = np.arange(m) % min(folds, m)
-        of_row = part[self.queries.query_of(np.arange(seen.size))]
+        order = canonical_rows(self.queries, weight, target)
+        of_row = part[self.queries.query_of(order)]
         found = np.zeros(seen.size)
         for fold in range(folds):
-            train, test = np.flatnonzero((of_row != fold) & (weight > 0)), np.flatnonzero(of_row == fold)
+            train, test = order[(of_row != fold) & (weight[order] > 0)], order[of_row == fold]
             if not (train.size and test.size):
                 continue
             features = self.queries.features
@@ -338,9 +376,41 @@ def _counts(name: str, values: Any) -> Ints:
     return made
 
 
+def check_placements(P: Floats, queries: Queries) -> None:
+    """DataError unless P (N, K) are probabilities of positions: in a query each is of one document at most."""
+    if P.ndim != 2 or len(P) != queries.n_documents or not P.size:
+        raise DataError(f"placements must have {queries.n_documents} rows, one a document; got shape {P.shape}.")
+    if not ((P >= 0) & (P <= 1 + SLACK)).all():
+        row = int(np.flatnonzero(~((P >= 0) & (P <= 1 + SLACK)).all(axis=1))[0])
+        raise DataError(f"placements must be probabilities, from 0 to 1; row {row} has {P[row].tolist()!s:.80}.")
+    if (sums := P.sum(axis=1)).max() > 1 + SLACK:
+        raise DataError(f"placements of a document must sum to 1 at most; row {sums.argmax()} has {sums.max():g}.")
+    sums = np.add.reduceat(P[queries.rows], queries.offsets[:-1])
+    if sums.max() > 1 + SLACK:
+        q, p = np.argwhere(sums > 1 + SLACK)[0].tolist()
+        raise DataError(
+            f"placements at a position must sum to 1 at most in a query; query {queries.query_ids[q]!r} has "
+            f"{sums[q, p]:g} at position {p + 1}."
+        )
+
+
+def _numbers(name: str, values: Any, n: int) -> Floats:
+    """A column (n,) of numbers; DataError that names the first row without one."""
+    try:
+        return column(values, n, name, np.float64)
+    except DataError:
+        for row, value in enumerate(values):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise DataError(f"{name} is {value!r:.80} in row {row}, which is no number.") from None
+        raise
+
+
 def _documents(
-    features: Any, queries: Ints, documents: Ints, ids: tuple[Hashable, ...], names_of: tuple[Hashable, ...]
-) -> tuple[Queries, Ints]:
+    features: Any, queries: Ints, documents: Ints, ids: tuple[Hashable, ...], names_of: tuple[Hashable, ...],
+    attributes: Mapping[str, Any],
+) -> tuple[Queries, Ints]:  # fmt: skip
     """The documents of rows, of which several may be one document, and which one each row is."""
     names = column_names(features)
     table = as_features(features)
@@ -355,15 +425,21 @@ def _documents(
         different = np.unique(np.concatenate([(one != one[same]).nonzero()[0] for one in (values, missing)]))
     else:
         different = np.flatnonzero(~((table == table[same]) | (np.isnan(table) & np.isnan(table[same]))).all(axis=1))
-    if different.size:
-        row = int(different[0])
-        raise DataError(
-            f"row {row} has other features than row {same[row]}, which is the same document "
-            f"{names_of[documents[row]]!r} of query {ids[queries[row]]!r}; pass one row of features a document."
-        )
+    labels = {str(name): column(values, codes.size, name) for name, values in attributes.items()}
+    rows_that_differ = {"features": different}
+    for name, own in labels.items():
+        rows_that_differ[f"{name!r}"] = np.flatnonzero((own != own[same]) & ~((own != own) & (own[same] != own[same])))
+    for what, rows in rows_that_differ.items():
+        if rows.size:
+            row = int(rows[0])
+            raise DataError(
+                f"row {row} has other {what} than row {same[row]}, which is the same document "
+                f"{names_of[documents[row]]!r} of query {ids[queries[row]]!r}; a document has one value, in all rows."
+            )
     return Queries.from_arrays(
         table[first], qid=[ids[one] for one in queries[first]], documents=[names_of[one] for one in documents[first]],
         feature_names=None if names is None else [str(name) for name in names],
+        attributes={name: own[first] for name, own in labels.items()},
     ), codes  # fmt: skip
 
 

@@ -16,13 +16,16 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from scipy.special import stdtrit
 
 from formulations.arrays import Floats, Ints, generator
 from formulations.display import Axes, CompactReprMixin, axes_for
+from rankopt.data.canonical_order import fingerprints
 from rankopt.errors import DataError, OptionError
 from rankopt.options import COUNT, NOT_NEGATIVE, Interval, as_numbers, check
 
 ROUNDS, ENOUGH = 200, 1e-10
+LEAST = 1e-100  # 1 / e stays in double precision
 
 
 class ClickCounts(Protocol):
@@ -46,7 +49,7 @@ class PositionBias(CompactReprMixin):
 
     * `propensities` (K,): e, NaN where the log does not identify it
     * `trust` (K,): t, 0 by default
-    * `low`, `high` (K,): 95% intervals, of `from_swaps` and `from_em`; NaN otherwise
+    * `low`, `high` (K,): 95% intervals, of `from_swaps` and `from_em`; NaN where there is none
     * `method`: how they were found
     """
 
@@ -60,6 +63,8 @@ class PositionBias(CompactReprMixin):
         e = as_numbers("propensities", self.propensities)
         if e.ndim != 1 or not e.size or (e < 0).any() or not e[0] > 0 or np.isinf(e).any():
             raise OptionError(f"propensities must be finite numbers >= 0, one a position, the first above 0; got {e}.")
+        if ((e > 0) & (e < LEAST)).any():
+            raise OptionError(f"propensities must be 0 or at least {LEAST:g}, as they divide clicks; got {e}.")
         object.__setattr__(self, "propensities", e)
         for name, usual in (("trust", 0.0), ("low", np.nan), ("high", np.nan)):
             given = as_numbers(name, getattr(self, name))
@@ -86,7 +91,12 @@ class PositionBias(CompactReprMixin):
         uses all pairs of positions, and is consistent if which list a session sees does not depend on the user.
 
         A position is identified if documents clicked there are shown at position 1 and the reverse, perhaps by other
-        positions; else e is NaN. Intervals: percentiles of `resamples` bootstrap samples of the queries.
+        positions; else e is NaN. Where it has no clicks, e is 0.
+
+        Intervals: e exp(±t s), with s the deviation of log e over `resamples` bootstrap samples of the m queries and t
+        the quantile of Student's t of m - 1 degrees. Without clicks at a position the upper end is that e at which none
+        has probability 2.5%. NaN for less than two resamples or queries, and where the samples do not differ or
+        a tenth of them does not identify the position.
 
         Source: intervention harvesting [Agarwal et al. 2019], of all positions at once.
         """
@@ -119,10 +129,10 @@ class PositionBias(CompactReprMixin):
         counts = _Counts.of(log)
         if not counts.clicked[counts.positions == 0].any():
             raise DataError("the log has no clicks at position 1, to which propensities are relative; add sessions.")
-        start: list[Floats] = []
+        features, start = log.queries.features[counts.order], list[Floats]()
 
         def fit(times: Floats) -> Floats:
-            e = _by_em(counts, log.queries.features, model, times, rounds, start[0] if start else None)
+            e = _by_em(counts, features, model, times, rounds, start[0] if start else None)
             start.append(e)
             return e
 
@@ -153,7 +163,8 @@ class PositionBias(CompactReprMixin):
         unknown = np.flatnonzero(np.isnan(self.propensities)) + 1
         text = ", ".join(f"{e:.3g}" for e in self.propensities[:10]) + (", ..." if len(self) > 10 else "")
         left = f"; not identified: position {', '.join(map(str, unknown))}" if unknown.size else ""
-        return f"PositionBias({text} by {self.method}{left})"
+        trust = f"; trust {', '.join(f'{t:.3g}' for t in self.trust[:10])}" if self.trust.any() else ""
+        return f"PositionBias({text} by {self.method}{trust}{left})"
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the propensities over the positions, with their intervals."""
@@ -166,7 +177,9 @@ class PositionBias(CompactReprMixin):
 
 @dataclass(frozen=True)
 class _Counts:
-    """Records of a log: document (0 to N - 1), position (0 to K - 1), shown and clicked, and query of each document."""
+    """Records of a log: document (0 to N - 1), position (0 to K - 1), shown and clicked, and query of each document.
+
+    Documents and queries are numbered independently of the order of rows; `order`: the row of each document."""
 
     rows: Ints
     positions: Ints
@@ -174,6 +187,7 @@ class _Counts:
     clicked: Floats
     query: Ints
     queries: int
+    order: Ints
 
     @classmethod
     def of(cls, log: ClickCounts) -> _Counts:
@@ -181,9 +195,14 @@ class _Counts:
             raise OptionError(f"log cannot be a {type(log).__name__}; pass a ClickLog.")
         if not log.clicked.any():
             raise DataError("the log has no clicks, so propensities cannot be estimated.")
-        query = log.queries.query_of(np.arange(log.queries.n_documents))
+        n, m = log.queries.n_documents, len(log.queries)
+        order = canonical_rows(log.queries, *(np.bincount(log.rows, one, n) for one in (log.shown, log.clicked)))
+        rows = np.argsort(order)[log.rows]
+        by_row = np.lexsort((log.positions, rows))
+        _, first, query = np.unique(log.queries.query_of(order), return_index=True, return_inverse=True)
+        shown, clicked = (one[by_row].astype(float) for one in (log.shown, log.clicked))
         return cls(
-            log.rows, log.positions - 1, log.shown.astype(float), log.clicked.astype(float), query, len(log.queries)
+            rows[by_row], log.positions[by_row] - 1, shown, clicked, np.argsort(np.argsort(first))[query], m, order
         )
 
     @property
@@ -195,6 +214,21 @@ class _Counts:
         return csr_array((values, (self.rows, self.positions)), shape=self.size)
 
 
+def canonical_rows(queries: Any, *more: Any) -> Ints:
+    """(N,) the rows in an order that depends on ids, without document ids on features, and on more columns (N,), and
+    not on the order of rows."""
+    query = _order_of_texts(queries.query_ids)[queries.query_of(np.arange(queries.n_documents))]
+    names = queries.document_ids
+    document: Any = fingerprints(queries.features) if names is None else _order_of_texts(names)
+    return np.lexsort((*more, document, query))
+
+
+def _order_of_texts(names: Any) -> Ints:
+    texts = [str(name) for name in names]
+    place = {text: number for number, text in enumerate(sorted(set(texts)))}
+    return np.array([place[text] for text in texts])
+
+
 def _with_intervals(
     fit: Callable[[Floats], Floats], counts: _Counts, resamples: int, random_state: Any
 ) -> tuple[Floats, Floats, Floats]:
@@ -202,12 +236,34 @@ def _with_intervals(
     check("resamples", resamples, (Interval(0, 100_000, "both", integer=True),))
     random, m = generator("random_state", random_state), counts.queries
     e = fit(np.ones(m))
-    draws = [fit(np.bincount(random.integers(0, m, m), minlength=m).astype(np.float64)) for _ in range(int(resamples))]
     low, high = np.full((2, e.size), np.nan)
-    if draws:
-        known = ~np.isnan(e) & ~np.isnan(draws).all(axis=0)
-        low[known], high[known] = np.nanquantile(np.array(draws)[:, known], [0.025, 0.975], axis=0)
+    if resamples < 2 or m < 2:
+        return e, low, high
+    draws = np.array([
+        fit(np.bincount(random.integers(0, m, m), minlength=m).astype(np.float64)) for _ in range(int(resamples))
+    ])  # fmt: skip
+    low[0] = high[0] = 1.0  # by convention
+    for p in np.flatnonzero(e > 0)[1:]:
+        positive = draws[draws[:, p] > 0, p]
+        spread = float(np.log(positive).std(ddof=1)) if positive.size > 1 else 0.0
+        if spread > 1e-8 and np.isnan(draws[:, p]).mean() <= 0.1:
+            ratio = np.exp(min(float(stdtrit(m - 1, 0.975)) * spread, 700.0))
+            low[p] = e[p] / ratio if (draws[:, p] == 0).mean() <= 0.025 else 0.0
+            high[p] = e[p] * ratio
+    if (e == 0).any():
+        low[e == 0], high[e == 0] = 0.0, _most_without_clicks(counts, e)[e == 0]
     return e, low, high
+
+
+def _most_without_clicks(counts: _Counts, e: Floats) -> Floats:
+    """(K,) the e at which a position has no clicks with probability 2.5%, by the relevance that the others show; NaN
+    where they show none."""
+    shown = counts.table(counts.shown)
+    exposure = shown @ np.nan_to_num(e)
+    clicks = counts.table(counts.clicked) @ (e > 0).astype(float)
+    relevance = np.divide(clicks, exposure, out=np.zeros_like(exposure), where=exposure > 0)
+    expected = shown.T @ relevance
+    return np.divide(-np.log(0.025), expected, out=np.full(e.size, np.nan), where=expected > 0)
 
 
 def _conditional(counts: _Counts, times: Floats) -> Floats:
@@ -323,4 +379,5 @@ def _by_em(counts: _Counts, features: Any, model: Any, times: Floats, rounds: in
         e = np.where(np.isnan(e), before, e)
         if np.abs(e - before).max() < 1e-5:
             break
+    e[np.bincount(counts.positions, clicked, k) == 0] = 0.0  # the limit
     return np.where(at_position > 0, e / e[0], np.nan) if e[0] > 0 else np.full(k, np.nan)

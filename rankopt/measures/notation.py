@@ -530,6 +530,8 @@ def linear_in_gains(measure: Any) -> Measure:
         discount = [1 / parsed.cutoff] * parsed.cutoff
     elif name == "WTA" and parsed.rel is None:
         discount = [1.0]
+    if name == "RBP" and parsed.rel is None:
+        raise MeasureError(f"{parsed} is not supported with gains; use measure='DCG@10', or P@k.")
     if discount is None:
         raise MeasureError(
             f"{parsed} is not linear in the gains of the documents, so what clicks estimate without bias is not its "

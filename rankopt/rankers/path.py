@@ -106,6 +106,7 @@ def path(
     smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
     nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
     """
+    inputs.refuse_log(X)
     if each is not None and not callable(each):
         raise OptionError(f"each must be a function of a model or None; got {each!r:.80}")
     choices = _choices(self, position_weights, bounds)

@@ -23,7 +23,7 @@ from rankopt.optimize.bundle import cuts
 from rankopt.optimize.concave_convex import Method, Training
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State, TrainingState
-from rankopt.rankers.inputs import measuring_gains, query_weights, read_queries, warn_without_queries
+from rankopt.rankers.inputs import measuring_gains, query_weights, read_queries, refuse_log, warn_without_queries
 from rankopt.rankers.typing import AnyRows, Weights
 
 LOSS = (
@@ -104,6 +104,7 @@ def partial_fit(
     The queries are kept in memory, and are neither saved nor pickled. Where they are not there, after `fit` or
     `load_model`, the weights become w₀ and the certificate is of the queries passed since.
     """
+    refuse_log(X)
     if getattr(self, "checkpoint", None) is not None:
         raise OptionError("partial_fit does not support checkpoints; set checkpoint=None, or fit all queries")
     known: Stream | None = self._stream

@@ -1,5 +1,6 @@
 """Logs of clicks: counts of records in any order, and what simulated users click."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -61,6 +62,8 @@ def test_records_are_counted_in_any_order(frame, rng, tmp_path):
     ("changes", "text"),
     [
         ({"position": 0}, "position is 0 in row 0; positions are 1, 2"),
+        ({"position": 1_000_001}, "position is 1e\\+06 in row 0; positions are 1, 2, ..., 1000000"),
+        ({"position": "top"}, "position is 'top' in row 0"),
         ({"position": 1.5}, "position is 1.5 in row 0"),
         ({"click": 2}, "click is 2 in row 0; it is 1 if the document was clicked, else 0"),
         ({"x": 7.0}, "other features than row 0, which is the same document 1 of query 'a'"),
@@ -71,7 +74,9 @@ def test_records_are_counted_in_any_order(frame, rng, tmp_path):
 )
 def test_records_that_cannot_be(frame, changes, text):
     for name, value in changes.items():
-        frame[name] = frame[name].astype(object if value is None else type(value) if name != "qid" else object)
+        frame[name] = frame[name].astype(
+            object if value is None or isinstance(value, str) else type(value) if name != "qid" else object
+        )
         frame.loc[0, name] = value
     with pytest.raises(DataError, match=text):
         ClickLog.from_frame(frame, session="session")
@@ -104,6 +109,45 @@ def test_columns_that_are_missing(frame):
     known = Queries.from_arrays([[1.0]], qid=["a"], documents=[1])
     with pytest.raises(DataError, match="no document 9 of query 'a'"):
         ClickLog.from_arrays(known, query=["a"], document=[9], position=[1], click=[0])
+
+
+def test_attributes_of_documents_may_be_text(frame):
+    marked = frame.assign(site=["s", "t", "t", "s", "u", "v", "s", "t"], price=[1, np.nan, np.nan, 1, 2, 3, 1, 2])
+    log = ClickLog.from_frame(marked, attributes=["site", "price"])
+    assert log.queries.feature_names == ("x",)
+    wanted = {("a", 1): "s", ("a", 2): "t", ("a", 3): "t", ("b", 1): "u", ("b", 2): "v"}
+    names = zip(log.queries.qid.tolist(), log.queries.document_ids, strict=True)
+    assert dict(zip(names, log.queries.attributes["site"].tolist(), strict=True)) == wanted
+    assert_array_equal(log.queries.attributes["price"], [1, np.nan, 2, 3, 2])
+    with pytest.raises(DataError, match=r"'site' of the log has no numbers.*attributes=\['site'\]"):
+        ClickLog.from_frame(marked)
+    with pytest.raises(DataError, match="row 6 has other 'site' than row 0, which is the same document 1 of query 'a'"):
+        ClickLog.from_frame(marked.assign(site=list("sttsuvtt")), attributes=["site"], features=["x"])
+    ids = {"query": ["a"], "document": [1], "position": [1], "click": [0]}
+    assert ClickLog.from_arrays([[1.0]], **ids, attributes={"site": ["s"]}).queries.attributes["site"] == ["s"]
+    with pytest.raises(DataError, match="attributes cannot be passed with Queries"):
+        ClickLog.from_arrays(log.queries, **ids, attributes={"site": ["s"]})
+
+
+def test_grades_are_no_features_unless_they_are_named(frame):
+    graded = frame.assign(relevance=frame.docid)
+    assert ClickLog.from_frame(graded).queries.feature_names == ("x",)
+    assert ClickLog.from_frame(graded, features=["relevance"]).queries.feature_names == ("relevance",)
+
+
+def test_counts_that_no_sessions_have():
+    queries = Queries.from_arrays(np.eye(3), qid=["a", "b", "a"], documents=[1, 2, 3])
+    with pytest.raises(DataError, match="query 'a' has 5 sessions but 6 impressions at position 2"):
+        ClickLog(queries, [0, 2], [2, 2], [3, 3], [0, 0], [5, 5])
+    with pytest.raises(DataError, match="positions 1 to 1000000"):
+        ClickLog(queries, [0], [2 * 10**8], [3], [0], [5, 5])
+    log = ClickLog(queries, [0, 2], [1, 2], [3, 3], [0, 0], [5, 5])
+    for P in ([[0.6, 0], [0, 0], [0.4, 0]], [[0.6], [0], [0.4]]):
+        with pytest.raises(DataError, match="row 2 has 3 impressions at position 2, where its placement is 0"):
+            replace(log, placements=P)
+    with pytest.raises(DataError, match="shows no document of query 'b'"):
+        log.select([1])
+    assert len(log.select([1, 0]).queries) == 2
 
 
 def expected(model, r):

@@ -1,5 +1,6 @@
 """Gains from clicks: unbiased by enumeration, bounds of the true regret in expectation, values of other rankers."""
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -207,12 +208,22 @@ def test_the_value_of_the_logging_ranker_is_its_click_rate_and_nothing_depends_o
 def test_the_share_without_support_is_counted():
     queries = Queries.from_arrays(np.eye(3), qid=[0, 0, 0], documents=list("abc"))
     log = ClickLog(queries, np.array([0]), np.array([1]), np.array([8]), np.array([4]), np.array([8]))
-    found = evaluate_policy(log, [1.0, 2.0, 3.0], "P@2", propensities=PositionBias([1.0]))
-    assert (found.value, found.without_support) == (0.0, 1.0)
     half = evaluate_policy(log, [3.0, 2.0, 1.0], "P@2", propensities=PositionBias([1.0]), estimator="snips")
     assert_allclose((half.value, half.without_support), (0.5, 0.5))
-    with pytest.raises(DataError, match="no document that the ranker shows was shown"):
-        evaluate_policy(log, [1.0, 2.0, 3.0], "P@2", propensities=PositionBias([1.0]), estimator="snips")
+    assert half.measure == "P@2"
+
+
+@pytest.mark.parametrize("estimator", ["ips", "clipped", "snips", "dr"])
+def test_nothing_is_said_of_a_ranker_whose_documents_no_one_could_see(estimator):
+    queries = Queries.from_arrays(np.eye(6), qid=[0, 0, 0, 1, 1, 1], documents=list("abcdef"))
+    log = ClickLog(queries, [0, 3, 1, 4], [1, 1, 2, 2], [8] * 4, [4, 2, 0, 0], [8, 8])
+    for second, scores in ((0.0, [0, 1, 0, 0, 1, 0]), (0.5, [0, 0, 1, 0, 0, 1])):  # at propensity 0, and never shown
+        with pytest.raises(DataError, match="was shown in the log at a position with a propensity above 0"):
+            evaluate_policy(log, scores, "P@1", propensities=PositionBias([1.0, second]), estimator=estimator)
+    none = replace(log, clicked=np.zeros(4))
+    found = evaluate_policy(none, np.arange(6.0)[::-1], propensities=PositionBias([1.0, 0.5]), estimator=estimator)
+    assert found.value == 0
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_what_is_refused(log, digits):
@@ -226,7 +237,7 @@ def test_what_is_refused(log, digits):
     with pytest.raises(DataError, match="scores must be"):
         evaluate_policy(log, np.zeros(3), propensities=bias)
     for share in (np.nan, 2.0):
-        with pytest.raises(DataError, match="placements must be probabilities"):
+        with pytest.raises(DataError, match="placements must be probabilities, from 0 to 1"):
             evaluate_policy(log, np.full((digits.n_documents, 1), share), propensities=bias)
     with pytest.raises(DataError, match="this log has one query"):
         log.select([0]).gains(bias, "dr")
@@ -287,3 +298,63 @@ def test_gains_are_measured_linearly_or_not_at_all(digits, tmp_path):
     assert "gains -1 to 1" in str(gains)
     with pytest.raises(DataError, match="gains are estimates and are not stored"):
         save_queries(gains, tmp_path / "folder")
+
+
+def test_estimates_do_not_depend_on_the_order_of_records_to_the_last_bit(shuffled):
+    bias = PositionBias([1.0, 0.53, 0.31, 0.27, 0.19], trust=[0.03, 0.02, 0.01, 0.0, 0.0])
+    one, two, row = shuffled
+    assert not np.array_equal(row, np.arange(row.size))
+    shares = np.zeros((row.size, 5))
+    np.add.at(shares, (one.rows, one.positions - 1), one.shown / one.sessions_of_row[one.rows])
+    known = 0.7 * shares + 0.3 * (shares > 0) / 13  # another policy that shows the same documents
+    other = np.zeros_like(known)
+    other[row] = known
+    for first, second in ((one, two), (replace(one, placements=known), replace(two, placements=other))):
+        for estimator in ("ips", "clipped", "snips", "dr"):
+            gains = [log.gains(bias, estimator).relevance for log in (first, second)]
+            assert_array_equal(gains[0], gains[1][row])
+            same = np.array_equal(gains[0], first.gains(bias).relevance)
+            assert same == (estimator == "ips" or (estimator == "dr" and first is one))
+    hidden = replace(two, placements=other)
+    m = hidden.predicted(bias)
+    rho, seen = other @ bias.propensities, hidden.exposure(bias, policy=False)
+    clicks = hidden.gains(bias).relevance * rho
+    expected = np.divide(clicks - seen * m, rho, out=np.zeros_like(m), where=rho > 0) + m
+    assert_allclose(hidden.gains(bias, "dr").relevance, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({(0, 0): -0.1}, "must be probabilities, from 0 to 1; row 0"),
+        ({(2, 1): 1.1}, "must be probabilities, from 0 to 1; row 2"),
+        ({(2, 1): np.nan}, "must be probabilities, from 0 to 1; row 2"),
+        ({(1, 1): 0.9}, "of a document must sum to 1 at most; row 1 has 1.4"),
+        ({(3, 0): 0.5}, "a position must sum to 1 at most in a query; query 'b' has 1.5 at position 1"),
+    ],
+)
+def test_placements_that_no_policy_has(change, text):
+    queries = Queries.from_arrays(np.eye(4), qid=list("abab"), documents=range(4))  # rows of queries alternate
+    P = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
+    log = ClickLog(queries, [0, 2, 1, 3], [1, 2, 2, 1], [4] * 4, [2, 1, 1, 1], [4, 4])
+    assert evaluate_policy(replace(log, placements=P), P, propensities=PositionBias([1.0, 0.5])).value > 0
+    for at, value in change.items():
+        P[at] = value
+    P[1, 0] += 0.5 * (change == {(3, 0): 0.5})
+    P[1, 1] -= 0.5 * (change == {(3, 0): 0.5})
+    with pytest.raises(DataError, match=text):
+        replace(log, placements=P)
+    with pytest.raises(DataError, match=text):
+        evaluate_policy(log, P, propensities=PositionBias([1.0, 0.5]))
+
+
+def test_names_of_measures_and_refused_rankers(log, digits):
+    bias, scores = PositionBias.from_power(1.0), digits.features[:, 0]
+    for measure, name in (("P@3", "P@3"), ("WTA", "WTA"), ("DCG@5", "DCG(gain='linear')@5")):
+        assert evaluate_policy(log, scores, measure, propensities=bias).measure == name
+    with pytest.raises(MeasureError, match=r"RBP\(p=0.8\)@3 is not supported with gains"):
+        evaluate_policy(log, scores, "RBP@3", propensities=bias)
+    with pytest.raises(OptionError, match="ranker cannot be None"):
+        evaluate_policy(log, None, propensities=bias)
+    with pytest.raises(DataError, match="finite numbers, one a row; got nan"):
+        evaluate_policy(log, np.where(scores == scores[0], np.nan, scores), propensities=bias)

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rankopt.clicks import PositionBias, TrustBias, click_probability, simulate_clicks
+from formulations import DemographicParity
+from rankopt.clicks import ClickLog, PositionBias, TrustBias, click_probability, simulate_clicks
 from rankopt.data import concatenate, load_sample
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import ScoreLoss
@@ -157,6 +159,9 @@ def test_what_is_refused(log, sample):
     for method in (ranker.predict, ranker.score):
         with pytest.raises(OptionError, match=r"only `fit` takes a ClickLog; pass log\.queries"):
             method(log)
+    for method in (LargeMarginRanker().path, LargeMarginRanker().partial_fit):
+        with pytest.raises(OptionError, match=r"only `fit` takes a ClickLog; pass log\.queries, or log\.gains"):
+            method(log)
     huge = replace(log, queries=log.queries.replace(features=1e300 * log.queries.features))
     with pytest.raises(DataError, match="squares of the features leave double precision"):
         huge.gains(BIAS, "dr")
@@ -185,3 +190,19 @@ def test_evaluation_queries_may_be_clicks(log, sample):
     train, held = log.select(np.arange(30)), log.select(np.arange(30, 40))
     ranker = LargeMarginRanker().fit(train, propensities=BIAS, eval_set=[held])
     assert_allclose(ranker.best_score_, ranker.score(held.gains(BIAS)))
+
+
+def test_policies_learn_from_clicks_under_limits_of_exposure(rng):
+    X = rng.normal(size=(20, 6, 2))
+    records = [
+        {"qid": q, "docid": d, "position": p + 1, "click": int(rng.random() < 1 / (p + 1 + np.exp(-X[q, d, 0]))),
+         "gender": "fm"[d % 2], "x": X[q, d, 0], "y": X[q, d, 1] + d % 2}
+        for q in range(20) for _ in range(30) for p, d in enumerate(rng.permutation(6))
+    ]  # fmt: skip
+    log = ClickLog.from_frame(pd.DataFrame(records), attributes=["gender"])
+    limit = DemographicParity("gender", difference_bound=1.0)
+    found = PlackettLuceRanker(exposure=limit, max_iter=30, random_state=0).fit(log, propensities=BIAS)
+    group = np.array(["fm"[d % 2] for d in log.queries.document_ids])
+    graded = log.queries.replace(attributes={"gender": group}).with_gains(log.gains(BIAS).relevance)
+    again = PlackettLuceRanker(exposure=limit, max_iter=30, random_state=0).fit(graded, query_weight=log.sessions)
+    assert_array_equal(found.coef_, again.coef_)

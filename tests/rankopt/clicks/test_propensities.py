@@ -1,8 +1,11 @@
 """Propensities: recovered from documents that change position, with intervals, and unknown where nothing tells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import t
 
 from rankopt.clicks import ClickLog, PositionBased, PositionBias, simulate_clicks
 from rankopt.data import Queries, load_sample
@@ -67,7 +70,7 @@ def test_missing_features_change_no_estimate_that_ignores_them(rng):
     rows, at = np.repeat(np.arange(40), 2), np.tile([1, 2], 40)
     clicked = rng.binomial(50, np.outer(r, e).ravel())
     found = [
-        PositionBias.from_em(ClickLog(one, rows, at, [50] * 80, clicked, [100] * 10), resamples=0).propensities
+        PositionBias.from_em(ClickLog(one, rows, at, [50] * 80, clicked, [200] * 10), resamples=0).propensities
         for one in (queries, queries.replace(features=np.column_stack([X, np.full(40, np.nan)])))
     ]
     assert_allclose(*found, atol=1e-3)
@@ -76,7 +79,10 @@ def test_missing_features_change_no_estimate_that_ignores_them(rng):
 def test_never_clicked_positions_have_propensity_zero_and_no_clicks_are_an_error():
     shown = np.array([[1, 1], [1, 1]])
     log = made(shown, np.array([0.5, 0.3]), e=np.array([1.0, 0.0]))
-    assert_allclose(PositionBias.from_swaps(log, resamples=5).propensities, [1.0, 0.0])
+    found = PositionBias.from_swaps(log, resamples=5)
+    assert_allclose(found.propensities, [1.0, 0.0])
+    most = -np.log(0.025) / (log.clicked.sum())  # each document is shown as often at 2: with e = 1 as many clicks
+    assert_allclose([found.low[1], found.high[1]], [0.0, most])
     with pytest.raises(DataError, match="no clicks"):
         PositionBias.from_swaps(made(shown, np.zeros(2)))
 
@@ -118,9 +124,10 @@ def test_expectation_maximization_recovers_them_where_its_model_is_right(rng):
 def test_given_propensities_and_a_picture():
     given = PositionBias([1.0, 0.5])
     assert len(given) == 2
+    assert str(PositionBias([1.0, 0.5], trust=[0.1, 0.0])) == "PositionBias(1, 0.5 by given; trust 0.1, 0)"
     assert given.plot().get_xlabel() == "position"
     assert_allclose(PositionBias.from_power(0.5, 4).propensities, np.arange(1, 5) ** -0.5)
-    for wrong in ([], [0.0, 1.0], [1.0, -0.1], [1.0, np.inf], [[1.0]], ["a"]):
+    for wrong in ([], [0.0, 1.0], [1.0, -0.1], [1.0, np.inf], [1.0, 1e-101], [[1.0]], ["a"]):
         with pytest.raises(OptionError):
             PositionBias(wrong)
     with pytest.raises(OptionError, match="low must be 2 numbers"):
@@ -128,6 +135,44 @@ def test_given_propensities_and_a_picture():
     for wrong in ([np.nan, 0.0], [-1.0, 0.0]):
         with pytest.raises(OptionError, match="trust must be finite"):
             PositionBias([1.0, 0.5], trust=wrong)
+
+
+def test_intervals_do_not_depend_on_the_order_of_records(shuffled):
+    for estimate, resamples in ((PositionBias.from_swaps, 20), (PositionBias.from_em, 3)):
+        one, two = (estimate(log, resamples=resamples) for log in shuffled[:2])
+        for name in ("propensities", "low", "high"):
+            assert_array_equal(getattr(one, name), getattr(two, name))
+        assert (one.low < one.propensities)[1:].all()
+
+
+def test_intervals_of_samples_that_do_not_differ_are_not_known(shuffled):
+    log = shuffled[0]
+    for found in (
+        PositionBias.from_swaps(log.select([0, 1]), resamples=1),
+        PositionBias.from_swaps(log.select([0]), resamples=20),
+        PositionBias.from_em(log.select([0]), resamples=3),
+    ):
+        assert np.isnan([found.low, found.high]).all()
+    alike = made(np.ones((6, 4), dtype=int), np.full(6, 0.5))  # queries have equal counts
+    found = PositionBias.from_swaps(alike, resamples=20)
+    assert_allclose(found.propensities, TRUE, rtol=1e-4)
+    assert np.isnan([found.low, found.high])[:, 1:].all()
+
+
+def test_intervals_are_of_students_t(shuffled):
+    log, m = shuffled[0], 12
+    found = PositionBias.from_swaps(log, resamples=30, random_state=4)
+    random, draws = np.random.default_rng(4), []
+    by_name = np.array(sorted(range(m), key=lambda q: str(log.queries.query_ids[q])))
+    for _ in range(30):
+        times = np.zeros(m, dtype=int)
+        times[by_name] = np.bincount(random.integers(0, m, m), minlength=m)
+        of_record = times[log.queries.query_of(log.rows)]
+        some = replace(log, shown=log.shown * of_record, clicked=log.clicked * of_record, sessions=log.sessions * times)
+        draws.append(PositionBias.from_swaps(some, resamples=0).propensities)
+    half = t.ppf(0.975, m - 1) * np.log(draws).std(axis=0, ddof=1)
+    assert_allclose(found.low, found.propensities * np.exp(-half), rtol=1e-6)
+    assert_allclose(found.high, found.propensities * np.exp(half), rtol=1e-6)
 
 
 @pytest.mark.study
@@ -140,4 +185,4 @@ def test_intervals_cover():
         found = PositionBias.from_swaps(log, resamples=100, random_state=seed)
         true = 1 / np.arange(1, 6)
         hits.append((found.low <= true) & (true <= found.high))
-    assert 0.88 <= np.mean(np.array(hits)[:, 1:]) <= 1.0
+    assert 0.92 <= np.mean(np.array(hits)[:, 1:]) <= 1.0
