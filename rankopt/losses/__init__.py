@@ -9,7 +9,9 @@ parameter `queries` gets the queries too, with their attributes (see `make_loss`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,12 @@ from rankopt.measures.measure import Measure
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
+    from rankopt.losses.listwise import ApproxNDCG as ApproxNDCG
     from rankopt.losses.listwise import Deltr as Deltr
+    from rankopt.losses.listwise import LambdaLoss as LambdaLoss
+    from rankopt.losses.listwise import ListMLE as ListMLE
+    from rankopt.losses.listwise import ListNet as ListNet
+    from rankopt.losses.listwise import NeuralNDCG as NeuralNDCG
     from rankopt.losses.loss import Loss
     from rankopt.losses.loss import LossValue as LossValue
     from rankopt.losses.loss import SquaredError as SquaredError
@@ -138,7 +145,10 @@ def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
     """Return the factory `(relevance, offsets) -> Loss` with this name, or `spec`; OptionError lists the losses."""
     if isinstance(spec, str):
         if spec not in LOSSES:
-            raise OptionError(f"loss {spec!r} is unknown; known are {', '.join(LOSSES)}")
+            bare = {re.sub("[^a-z]", "", name): name for name in LOSSES}
+            near = get_close_matches(re.sub("[^a-z]", "", spec.lower()), bare, n=1, cutoff=0.8)
+            hint = f"did you mean {bare[near[0]]!r}? Known" if near else "known"
+            raise OptionError(f"loss {spec!r} is unknown; {hint} are {', '.join(LOSSES)}")
         factory: Callable[..., Loss] = load(LOSSES[spec])
         return factory
     if not callable(spec):

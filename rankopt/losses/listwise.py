@@ -69,11 +69,14 @@ class ListMLE(ConvexLoss):
         """Values and tangents at `scores`, (N,)."""
         began, (rows, first, last), offsets = perf_counter(), self.groups, self.offsets
         above, own = first > np.repeat(offsets[:-1], np.diff(offsets)), scores[rows]
-        total = running(np.logaddexp, own, offsets)[last]
-        backward = running(np.logaddexp, np.where(above, -total, -np.inf)[::-1], offsets[-1] - offsets[::-1])
+        top = running(np.maximum, own, offsets)  # logarithms of sums are relative to it, for large scores
+        total = _running_log_sum(own - top, top, offsets)[last]
+        top = top[last]
+        rest = np.where(above, -total, -np.inf)[::-1]
+        backward = _running_log_sum(rest, -top[::-1], offsets[-1] - offsets[::-1])[::-1]
         slope = np.empty(scores.size)
-        slope[rows] = np.exp(own + backward[::-1][first]) - above
-        return _tangent(totals(np.where(above, total - own, 0.0), offsets), slope, scores, offsets, began)
+        slope[rows] = np.exp(own - top + backward[first]) - above
+        return _tangent(totals(np.where(above, top - own + total, 0.0), offsets), slope, scores, offsets, began)
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,15 @@ def _log_sum_exp(values: Floats, offsets: Ints) -> Floats:
     starts = offsets[:-1][filled]
     top = np.maximum.reduceat(values, starts)
     result[filled] = top + np.log(np.add.reduceat(np.exp(values - np.repeat(top, sizes[filled])), starts))
+    return result
+
+
+def _running_log_sum(values: Floats, shift: Floats, offsets: Ints) -> Floats:
+    """(N,) log Σ_{i <= j} exp(values_i + shift_i) - shift_j inside each query, for shifts that rise."""
+    result, starts, sizes = values.copy(), offsets[:-1], np.diff(offsets)
+    for position in range(1, int(sizes.max(initial=0))):
+        rows = starts[sizes > position] + position
+        result[rows] = np.logaddexp(result[rows - 1] + (shift[rows - 1] - shift[rows]), values[rows])
     return result
 
 

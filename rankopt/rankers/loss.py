@@ -227,9 +227,10 @@ def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, .
     def made(relevance: Floats, offsets: Ints, queries: Arrangement) -> Loss:
         loss = make_loss(factory, queries)
         if protocol_of(loss) == "gradient":
+            cure = "SmoothRanker" if name == "smooth" else "a network with rankopt.torch.RankingLoss"
             raise OptionError(
-                f"loss = {name!r} is not convex and has a gradient but no cutting planes, which LossRanker "
-                "needs; use SmoothRanker, a network with rankopt.torch.RankingLoss, or a loss with planes"
+                f"loss = {name!r} is not convex and has a gradient but no cutting planes, which LossRanker needs; use "
+                f"{cure}, or a loss with planes"
             )
         if not hasattr(loss, "majorant"):
             raise OptionError(f"loss = {name!r} made a {type(loss).__name__}, which is no Loss; see check_loss")

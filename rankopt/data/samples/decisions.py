@@ -118,8 +118,8 @@ def decision_samples(
     size: int | None = None,
     seed: int = 0,
 ) -> DecisionSample:
-    """Instances of a problem with features, seeded: the same problem and the same b_j for each seed, so that rows can
-    be split into training and test instances.
+    """Instances of a problem with features, seeded: the same problem and the same b_j for each seed. The first rows of
+    a longer sample are those of a shorter one, so that rows can be split into training and test instances.
 
     Parameters
     ----------
@@ -149,18 +149,19 @@ def decision_samples(
     check("size", size, (Interval(2, integer=True), None))
     check("seed", seed, (SEED,))
     rng = np.random.default_rng(seed)
+    features, errors = rng.spawn(2)
     made = make(usual if size is None else int(size), rng)
     problem = made.problem() if isinstance(made, _Jobs) else made
     n = problem.program.objective.size
     if isinstance(made, _Jobs) or name == "top-k":
         count = made.slots if isinstance(made, _Jobs) else n
-        own = rng.normal(size=(n_samples, count, n_features))
-        linear = own @ rng.integers(0, 2, n_features) / np.sqrt(n_features)
+        b = rng.integers(0, 2, n_features)
+        own = features.normal(size=(n_samples, count, n_features))
     else:
-        count, own = n, rng.normal(size=(n_samples, n_features))
-        linear = own @ rng.integers(0, 2, (n, n_features)).T / np.sqrt(n_features)
-    expected = (1.0 + (linear + 3.0) ** degree) / 3.5**degree
-    costs = expected * rng.uniform(1.0 - noise, 1.0 + noise, expected.shape)
+        b = rng.integers(0, 2, (n, n_features)).T
+        own = features.normal(size=(n_samples, n_features))
+    expected = (1.0 + (own @ b / np.sqrt(n_features) + 3.0) ** degree) / 3.5**degree
+    costs = expected * errors.uniform(1.0 - noise, 1.0 + noise, expected.shape)
     if isinstance(made, _Jobs):  # of slots; a start pays for the slots in which it draws power
         own = np.einsum("sn,msd->mnd", made.load, own)
         expected, costs = expected @ made.load, costs @ made.load

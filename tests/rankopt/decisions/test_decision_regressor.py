@@ -372,6 +372,14 @@ def test_a_degree_too_high_for_doubles_is_refused(name):
 
 
 @pytest.mark.parametrize("name", ["shortest-path", "knapsack", "assignment", "scheduling", "top-k"])
+def test_a_longer_sample_begins_with_the_shorter_one(name):
+    short, long = (decision_samples(name, n, degree=3, size=4, seed=7) for n in (5, 20))
+    np.testing.assert_array_equal(long.X[:5], short.X)
+    np.testing.assert_allclose(long.expected_costs[:5], short.expected_costs, rtol=1e-12)
+    np.testing.assert_allclose(long.costs[:5], short.costs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["shortest-path", "knapsack", "assignment", "scheduling", "top-k"])
 def test_samples_are_seeded_linear_at_degree_one_and_feasible(name):
     sample, again = (decision_samples(name, 30, n_features=4, seed=5) for _ in range(2))
     np.testing.assert_array_equal(sample.costs, again.costs)

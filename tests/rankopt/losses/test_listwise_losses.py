@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from rankopt import Queries
 from rankopt.errors import DataError, OptionError
-from rankopt.losses import Deltr, get_loss
+from rankopt.losses import ApproxNDCG, Deltr, LambdaLoss, ListMLE, ListNet, NeuralNDCG, get_loss
 from rankopt.measures import evaluate
 from rankopt.rankers import LossRanker
 from rankopt.testing import check_loss
@@ -129,6 +129,18 @@ def test_a_constant_added_to_the_scores_of_a_query_changes_nothing(name):
     assert_allclose(np.add.reduceat(slope, offsets[:-1]), 0.0, atol=1e-12)
 
 
+def test_listmle_of_large_scores_is_that_of_their_differences():
+    relevance, offsets, scores = queries(6)
+    scores = np.round(8.0 * scores) / 8.0
+    value, slope = evaluated("listmle", relevance, offsets, scores)
+    far, same = evaluated("listmle", relevance, offsets, scores + 2.0**40)  # exact sums
+    assert_allclose(far, value, rtol=1e-12)
+    assert_allclose(same, slope, atol=1e-12)
+    for scale in (1e12, 1e300):
+        slope = evaluated("listmle", relevance, offsets, scale * scores)[1]
+        assert_allclose(np.add.reduceat(slope, offsets[:-1]), 0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_listmle_bounds_the_likelihood_of_the_grades_and_is_it_without_ties(seed):
     rng = np.random.default_rng(seed)
@@ -179,11 +191,24 @@ def test_convex_losses_are_trained_to_the_global_optimum(name):
 @pytest.mark.parametrize("name", SMOOTH)
 def test_losses_without_planes_are_refused_by_the_linear_ranker(name):
     X, y, qid = made()
-    with pytest.raises(OptionError, match=r"no cutting planes.*RankingLoss"):
+    with pytest.raises(OptionError, match=r"no cutting planes.*needs; use a network with rankopt.torch.RankingLoss"):
         LossRanker(name).fit(X, y, qid=qid)
+    with pytest.raises(OptionError, match="needs; use SmoothRanker"):
+        LossRanker("smooth").fit(X, y, qid=qid)
     for temperature in (0.0, -1.0, np.inf, "warm"):
         with pytest.raises(OptionError, match="temperature must be a number > 0"):
             get_loss(name)(np.array([0.0, 1.0]), np.array([0, 2]), temperature=temperature)
+
+
+def test_losses_have_public_names_and_near_names_a_hint():
+    names = ("listnet", "listmle", "lambdaloss", "approx-ndcg", "neural-ndcg")
+    for name, kind in zip(names, (ListNet, ListMLE, LambdaLoss, ApproxNDCG, NeuralNDCG), strict=True):
+        assert get_loss(name) is kind
+    for near, name in (("ListNet", "listnet"), ("lambda-loss", "lambdaloss"), ("ApproxNDCG", "approx-ndcg")):
+        with pytest.raises(OptionError, match=f"did you mean '{name}'"):
+            get_loss(near)
+    with pytest.raises(OptionError, match="'hinge' is unknown; known are pairwise"):
+        get_loss("hinge")
 
 
 # DELTR: ListNet with the disparity of exposure at the first position.
