@@ -137,7 +137,7 @@ def interventions(sessions: int, seed: int, shift: float = 1.0) -> ClickLog:
 
 @case()
 def propensities(run: Run) -> None:
-    """Error of estimated propensities by the number of sessions, and coverage of 95% intervals.
+    """Error of estimated propensities by the number of sessions, and coverage of 95% intervals, where there is one.
 
     Three rankers, 5 positions."""
     true, tries = 1 / np.arange(1, 6), run.count(40, 2)
@@ -151,7 +151,7 @@ def propensities(run: Run) -> None:
             many = tries if how == "swaps" else max(2, tries // 4)
             found = [estimate(interventions(sessions, seed), seed) for seed in range(many)]
             error = np.nanmean([np.abs(one.propensities - true)[1:].mean() for one in found])
-            known = np.array([~np.isnan(one.propensities) for one in found])[:, 1:]
+            known = np.array([~np.isnan(one.low) for one in found])[:, 1:]
             inside = np.array([((one.low <= true) & (true <= one.high))[1:] for one in found])[known].mean()
             cells += [f"{error:.3f}", f"{inside:.2f}"]
         row(f"{sessions:,}", *cells)

@@ -29,7 +29,7 @@ print(log)
 
 bias = PositionBias.from_swaps(log)
 print(bias)
-new = LargeMarginRanker("DCG@5").fit(log, propensities=bias, estimator="dr")
+new = LargeMarginRanker("DCG@5").fit(log, propensities=bias)
 print("weights in proportion to", (new.coef_ / new.coef_[0]).round(1), "and", weights)
 for name, ranker in (("first feature", log.queries.features[:, 0]), ("new ranker", new)):
-    print(f"{name}: {evaluate_policy(log, ranker, 'DCG@5', propensities=bias, estimator='dr')}")
+    print(f"{name}: {evaluate_policy(log, ranker, 'DCG@5', propensities=bias)}")

@@ -144,9 +144,9 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
             found[start + np.asarray(order)] = discount[start : start + len(order)]
         return found[np.argsort(queries.rows)]
     scores = as_numbers("ranker", ranker.predict(queries) if given is None else given)
-    if scores.shape != (queries.n_documents,) or not np.isfinite(scores).all():
-        odd = scores[~np.isfinite(scores)] if scores.shape == (queries.n_documents,) else []
-        got = f"{odd[0]:g}" if len(odd) else f"shape {scores.shape}"
+    right = scores.shape == (queries.n_documents,)
+    if not right or not np.isfinite(scores).all():
+        got = f"{scores[~np.isfinite(scores)][0]:g}" if right else f"shape {scores.shape}"
         raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got {got}.")
     scores = scores[queries.rows]
     rows, made = sorted_rows(query, scores), np.empty(scores.size)

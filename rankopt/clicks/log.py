@@ -95,13 +95,13 @@ class ClickLog(CompactReprMixin):
                 "times; a session shows a document once."
             )
         keys, of_record = np.unique(query * (LAST + 1) + self.positions, return_inverse=True)
-        q, position = np.divmod(keys, LAST + 1)
         total = np.bincount(of_record, self.shown)
-        if (total > self.sessions[q]).any():
-            at = int(np.flatnonzero(total > self.sessions[q])[0])
+        beyond = np.flatnonzero(total > self.sessions[keys // (LAST + 1)])
+        if beyond.size:
+            q, position = divmod(int(keys[beyond[0]]), LAST + 1)
             raise DataError(
-                f"query {self.queries.query_ids[q[at]]!r} has {self.sessions[q[at]]} sessions but {total[at]:.0f} "
-                f"impressions at position {position[at]}; a session shows one document there."
+                f"query {self.queries.query_ids[q]!r} has {self.sessions[q]} sessions but {total[beyond[0]]:.0f} "
+                f"impressions at position {position}; a session shows one document there."
             )
 
     @classmethod
@@ -399,7 +399,7 @@ def _numbers(name: str, values: Any, n: int) -> Floats:
     try:
         return column(values, n, name, np.float64)
     except DataError:
-        for row, value in enumerate(values):
+        for row, value in enumerate(each(name, values, DataError)):
             try:
                 float(value)
             except (TypeError, ValueError):

@@ -263,7 +263,7 @@ def _most_without_clicks(counts: _Counts, e: Floats) -> Floats:
     clicks = counts.table(counts.clicked) @ (e > 0).astype(float)
     relevance = np.divide(clicks, exposure, out=np.zeros_like(exposure), where=exposure > 0)
     expected = shown.T @ relevance
-    return np.divide(-np.log(0.025), expected, out=np.full(e.size, np.nan), where=expected > 0)
+    return np.asarray(np.divide(-np.log(0.025), expected, out=np.full(e.size, np.nan), where=expected > 0))
 
 
 def _conditional(counts: _Counts, times: Floats) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, check_no_mask, to_integer
+from formulations.arrays import Floats, Ints, check_no_mask, each, to_integer
 from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import SensitivityCurve
 from rankopt.collaborative.problem import Factors, scores_of_pairs
@@ -196,7 +196,7 @@ def left_out(model: KnownModel, seen: Seen, requested: NDArray[Any], candidates:
 def _each_once(among: Any) -> Any:
     if isinstance(among, str | bytes) or not hasattr(among, "__iter__"):
         raise OptionError(f"among = {among!r} is not a sequence of items; pass a list of their ids, or None for all")
-    items = among if hasattr(among, "to_numpy") or isinstance(among, np.ndarray) else list(among)
+    items = among if hasattr(among, "to_numpy") or isinstance(among, np.ndarray) else each("among", among, DataError)
     if not len(items):
         raise DataError("among names no item, so nothing can be recommended; list some, or leave it out")
     try:

@@ -401,9 +401,8 @@ class MatchingRanker(OptimizedRanker):
             return super()._attribute_names(constraints)
         for name, what in (("pairs", "two attributes"), ("degrees", "two positive integers")):
             own = getattr(self, name)
-            right = (
-                [isinstance(one, str) if name == "pairs" else one in COUNT for one in own] if np.iterable(own) else []
-            )
+            items = own if np.iterable(own) and not hasattr(own, "tocsr") else ()
+            right = [isinstance(one, str) if name == "pairs" else one in COUNT for one in items]
             if len(right) != 2 or not all(right):
                 raise OptionError(f"{name} must be {what}; got {own!r:.80}")
         if self.n_positions is not None or self.position_weight is not None:

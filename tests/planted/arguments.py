@@ -212,12 +212,21 @@ SPECIAL = {
     ("weak_split", "n"): lambda: 2,
     **{("clicks.PositionBias", name): lambda: [1.0, 0.5] for name in ("propensities", "trust", "low", "high")},
     ("ClickLog.from_frame", "frame"): lambda: pd.DataFrame(
-        {"qid": QID, "docid": range(8), "position": [1, 2, 3, 4] * 2, "click": [1, 0] * 4, "f": Y}
+        {
+            "qid": QID,
+            "docid": range(8),
+            "position": [1, 2, 3, 4] * 2,
+            "click": [1, 0] * 4,
+            "f": Y,
+            "g": list("abababab"),
+        }
     ),
     ("ClickLog.from_arrays", "query"): lambda: QID,
     ("ClickLog.from_arrays", "document"): lambda: range(8),
     ("ClickLog.from_arrays", "position"): lambda: [1, 2, 3, 4] * 2,
     ("ClickLog.from_arrays", "click"): lambda: [1, 0] * 4,
+    ("ClickLog.from_arrays", "attributes"): lambda: {"site": ["s"] * 8},
+    ("ClickLog.from_frame", "attributes"): lambda: ["g"],
     **{("clicks.ClickLog", name): lambda: np.ones(1, dtype=int) for name in ("rows", "positions", "shown", "clicked")},
     ("clicks.ClickLog", "sessions"): lambda: np.ones(2, dtype=int),
     ("simulate_clicks", "ranker"): lambda: X[:, 0],
