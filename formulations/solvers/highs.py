@@ -356,7 +356,7 @@ class _Run:
         if reached == state.kInfeasible:
             raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict() if self.explains else ''}".strip())
         if reached in (state.kUnbounded, state.kUnboundedOrInfeasible):
-            raise UnboundedError(f"HiGHS reports: {word}")
+            raise UnboundedError(f"HiGHS reports: {word}; limit the variables on the side where the objective improves")
         if reached in (state.kOptimal, state.kModelEmpty):
             return word
         feasible = self.highs.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible

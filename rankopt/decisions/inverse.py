@@ -113,9 +113,7 @@ def recover_costs(
             check_unit_box(oracle)
         inside = np.array([interior_decision(one, solver) for one in oracle.problems]) if ties else None
     except UnboundedError as error:
-        raise UnboundedError(
-            f"the feasible set must be bounded; add upper limits of the variables ({error})"
-        ) from error
+        raise UnboundedError(f"the feasible set must be bounded; add upper limits of variables ({error})") from error
     units = np.ldexp(1.0, np.frexp(np.abs(data.design).max(axis=0))[1] - 1)  # largest features are in [1, 2)
     seen = _Observations(oracle, data.design / units, data.sign, float(limit), float(tol), max_iter)
     found, explained = seen.unique_optima() if inside is None else seen.optima(observed - inside)
@@ -128,13 +126,10 @@ def recover_costs(
         warnings.simplefilter("ignore", ConvergenceWarning)  # it names lam
         model._keep(Training(w, proof, History.from_rows(Step, []), state, value), 0.0)
     if found.stop is not Stop.GAP and proof.gap > tol:
-        cure = CURES.get(found.stop, "accept a larger tol, or pass a solver that is exact")
-        text = f"recover_costs stopped before the gap closed ({proof}); {cure}"
+        cure = {Stop.ITERATIONS: "raise max_iter or ", Stop.STALLED: "pass an exact solver or "}.get(found.stop, "")
+        text = f"recover_costs stopped before the gap closed ({proof}); {cure}accept a larger tol"
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
     return RecoveredCosts(model, found.loss, explained)
-
-
-CURES = {Stop.ITERATIONS: "raise max_iter, or accept a larger tol", Stop.MASTER: "lower limit, or accept a larger tol"}
 
 
 class _Found(NamedTuple):
@@ -238,29 +233,22 @@ class _Observations:
                 stop = Stop.MASTER
                 break
             bound, same, last = max(bound, proved), np.array_equal(w, last), w
-            w, loss, decision = self._enlarged(w, *self.losses(w), master)
+            loss, decision = self.losses(w)
+            if not len(master.normal) and self.tol < loss.max() < 1.0:  # unique optima by some margin: enlarge it
+                larger = np.clip(w / (1.0 - loss.max()), -master.limits, master.limits)
+                apart = self.losses(larger)
+                if apart[0].mean() < loss.mean():  # else vertices are fractional
+                    w, (loss, decision) = larger, apart
             if best is None or loss.mean() < best.loss.mean():
                 best = _Found(w, loss, bound, stop)
-            if best.loss.mean() - bound <= self.tol:
-                stop = Stop.GAP
-                break
-            if same:  # the oracle is inexact: its planes do not separate w
-                stop = Stop.STALLED
+            closed = best.loss.mean() - bound <= self.tol
+            if closed or same:  # same: the oracle is inexact, its planes do not separate w
+                stop = Stop.GAP if closed else Stop.STALLED
                 break
             observed = self.oracle.target
             master.add(self.gradients(decision - observed), (self.oracle.profit * (observed - decision)).sum(axis=1))
         assert best is not None
         return best._replace(bound=bound, stop=stop)
-
-    def _enlarged(self, w: Floats, loss: Floats, decision: Floats, master: _Master) -> tuple[Floats, Floats, Floats]:
-        """Weights under which all are unique optima by some margin, times the factor that makes it 1."""
-        if len(master.normal) or not self.tol < loss.max() < 1.0:
-            return w, loss, decision
-        larger = np.clip(w / (1.0 - loss.max()), -master.limits, master.limits)
-        apart = self.losses(larger)
-        return (
-            (larger, *apart) if apart[0].mean() < loss.mean() else (w, loss, decision)
-        )  # else vertices are fractional
 
 
 class _Master:
@@ -297,9 +285,7 @@ class _Master:
             try:
                 w, bound = self._solved()
             except InfeasibleError as error:
-                text = (
-                    f"no weights within limit = {self.seen.limit:g} fulfil the normalization of ties=True; raise limit"
-                )
+                text = f"no weights within limit = {self.seen.limit:g} fulfil the normalization; raise limit"
                 raise DataError(text) from error
             beyond = np.abs(w) > self.limits
             if not (beyond & ~self.limited).any():
