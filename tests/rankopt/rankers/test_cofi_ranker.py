@@ -32,7 +32,7 @@ from rankopt.losses import OrdinalHinge, PreferenceHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.rankers import CofiRanker, cofi_training, load_model
+from rankopt.rankers import CofiRanker, load_model
 from rankopt.rankers.cofi_training import SHORT
 from rankopt.ratings.table import Ratings
 
