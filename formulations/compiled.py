@@ -161,13 +161,9 @@ def _report_compiling(directory: Path | None) -> None:
         sys.stderr.write(f"rankopt: {line}\n")
 
 
-FLOATS = nb.types.Array(nb.float64, 1, "C")
-INTS = nb.types.Array(nb.int64, 1, "C")
+FLOATS = nb.types.Array(nb.float64, 1, "C")  # a contiguous vector that a kernel writes, and ones that it only reads
 READ_FLOATS = nb.types.Array(nb.float64, 1, "C", readonly=True)
 READ_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-SHORTS = nb.types.Array(nb.int32, 1, "C")
-READ_SHORTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-BYTES = nb.types.Array(nb.int8, 1, "C")  # contiguous vectors that a kernel writes, and ones that it only reads
 
 NUMBERS = {"None": nb.void, "bool": nb.boolean, "int": nb.int64, "float": nb.float64}
 ARRAYS = {"Floats": nb.float64, "Ints": nb.int64, "Shorts": nb.int32, "Bytes": nb.int8, "Bools": nb.boolean}

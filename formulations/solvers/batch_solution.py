@@ -15,8 +15,8 @@ from formulations.arrays import Bools, Floats, Ints, as_integer, generator
 from formulations.certificates.certify import certify
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
-from formulations.errors import CertificateError, InvalidProblemError
-from formulations.problems.problem import EPSILON, Solution
+from formulations.errors import CertificateError
+from formulations.problems.problem import Solution
 from formulations.problems.ranking import RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import OrderValues
@@ -60,14 +60,10 @@ class QuerySolutions(CompactReprMixin, Generic[Batch]):
     @property
     def position(self) -> Ints:
         """The position (counted within its query) of each document: the inverse of `order`."""
-        start = self._first_rows()
+        start = np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
         position = np.empty_like(self.order)
         position[start + self.order] = np.arange(self.order.size) - start
         return position
-
-    def _first_rows(self) -> Ints:
-        """The first row of its query, for each row."""
-        return np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
 
     def _check_exactly(self, proven: QuerySolutions[Batch], short: Bools, count: int, seed: int) -> None:
         """Evaluate `count` of the short queries in rational arithmetic; raises `CertificateError` if a gap exceeds that
@@ -89,21 +85,6 @@ class BatchSolution(QuerySolutions[RankTwoBatch]):
     the exact argmax is its value plus the rounding errors of the search; the bound of any other solver comes from
     duals.
     """
-
-    def recompute(self, query: int) -> tuple[float, float]:
-        """Value of the query's order from the data; the bound is a rounding error above it if the order is optimal."""
-        if not 0 <= as_integer("query", query) < len(self):
-            raise InvalidProblemError(f"query must be an index from 0 to {len(self) - 1}; got {query}.")
-        batch, rows = self.problems, slice(int(self.problems.offsets[query]), int(self.problems.offsets[query + 1]))
-        decayed = batch.position_weights[rows] * batch.scores[rows][self.order[rows]]
-        discounted = batch.discount[rows] * batch.gain[rows][self.order[rows]]
-        value, size = float((decayed - discounted).sum()), float((np.abs(decayed) + np.abs(discounted)).sum())
-        return value, value + EPSILON * (8.0 + 2.0 * decayed.size) * size
-
-    @property
-    def placed_weights(self) -> Floats:
-        """The decay at each document's position, c[π]."""
-        return np.asarray(self.problems.position_weights[self._first_rows() + self.position])
 
     def outward(self, compiled: bool | None = None) -> BatchSolution:
         """The same solution with value and bound rounded outward, for a search in double precision. compiled: whether

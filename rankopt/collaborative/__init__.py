@@ -13,7 +13,6 @@ PARTS = {
     "SingularValue": "rankopt.collaborative.singular_value:SingularValue",
     "VerifiedBound": "rankopt.collaborative.verification:VerifiedBound",
     "VerifiedFactors": "rankopt.collaborative.verification:VerifiedFactors",
-    "of_squares": "rankopt.collaborative.global_bound:of_squares",
     "verify_global_bound": "rankopt.collaborative.verification:verify_global_bound",
 }
 """What users may name, `name: "module:object"`, loaded on use; `global_bound` and `largest_singular_value` stand in

@@ -15,7 +15,7 @@ and Σδ times θ <= 1/σ. Of all such θ the best is taken:
     J >= max over 0 <= θ <= min(1, 1/σ) of θ (Σδ + b⁰ᵀs) - (θ²/2) (Σ_j s_j²/λ_bj + Σ_u (Ψ1)_u²/κ_u + curvature)
 
 `curvature` is 0 for losses of kinks. A quadratic loss has a plane for each θψ of its own, by its conjugate: the loss
-(v/2)(f - y)² lies above ψ f - ψ y - ψ²/(2v), so that Σδ is -Σ ψ y and the curvature Σ ψ²/v (`of_squares`); there
+(v/2)(f - y)² lies above ψ f - ψ y - ψ²/(2v), so that Σδ is -Σ ψ y and the curvature Σ ψ²/v; there
 only θ <= 1/σ is required, and θ > 1 is allowed.
 
 Block gaps speak of one factor while the other is fixed; this bound, and it alone, speaks of all U, M of every width.
@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats, Ints, Shorts
+from formulations.arrays import Floats
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.singular_value import SingularValue, largest_singular_value
@@ -106,29 +106,6 @@ def global_bound(
     value = theta * linear - 0.5 * theta * theta * square if theta > 0 else 0.0
     value -= 8.0 * UNIT * (abs(theta * linear) + theta * theta * square)
     return GlobalBound(float(value), singular, float(theta))
-
-
-@dataclass(frozen=True, eq=False)
-class SquaredState:
-    """The dual state of Σ (v/2)(f - y)² at residuals: slopes psi = v (f - y), and what its planes cost."""
-
-    psi: csr_array
-    height: float
-    curvature: float
-
-
-def of_squares(
-    bounds: Ints, columns: Shorts, targets: Floats, residual: Floats, items: int,
-    weights: ArrayLike = 1.0,
-) -> SquaredState:  # fmt: skip
-    """The dual state of a regression: user u has the ratings bounds[u] : bounds[u + 1], of the items `columns`, with
-    `targets` y, of which `residual` f - y is left, each with its weight v > 0."""
-    weight = np.broadcast_to(np.asarray(weights, dtype=np.float64), targets.shape)
-    slope = weight * residual
-    terms = slope * targets, slope * slope / weight
-    lost = [UNIT * (targets.size + 8) * float(np.abs(term).sum()) for term in terms]
-    psi = csr_array((slope, columns, bounds), shape=(bounds.size - 1, items))
-    return SquaredState(psi, -float(terms[0].sum()) - MORE * lost[0], float(terms[1].sum()) + MORE * lost[1])
 
 
 def _sums(psi: csr_array, axis: int) -> tuple[Floats, Floats]:

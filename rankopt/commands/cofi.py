@@ -13,20 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from rankopt.commands import options as common
 from rankopt.commands.input_output import as_given, as_json, printed_warnings, table, write_output, write_report
-from rankopt.commands.options import (
-    EXISTING,
-    FILE,
-    Command,
-    EstimatorCommand,
-    OutputPath,
-    Quotas,
-    cures_as_options,
-    given_options,
-    json_option,
-    rating_options,
-    report_option,
-)
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -41,10 +29,10 @@ if TYPE_CHECKING:
 USERS = 25  # number of users, evenly spaced in the order of ids, for whom the cost of a quota is computed
 
 
-@click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
-@click.argument("train_file", metavar="[TRAIN]", required=False, type=EXISTING)
-@rating_options
-@click.option("--test", "test_file", type=EXISTING, help="Test ratings.")
+@click.command(cls=common.EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
+@click.argument("train_file", metavar="[TRAIN]", required=False, type=common.EXISTING)
+@common.rating_options
+@click.option("--test", "test_file", type=common.EXISTING, help="Test ratings.")
 @click.option(
     "--test-per-user", type=click.IntRange(1), metavar="N",
     help="Instead of --test: N ratings of every user to test, the others to train, drawn by --random-state.",
@@ -53,11 +41,11 @@ USERS = 25  # number of users, evenly spaced in the order of ids, for whom the c
     "--train-per-user", type=click.IntRange(1), metavar="N",
     help="Instead of --test: N ratings of every user to train, the others to test (weak generalization).",
 )  # fmt: skip
-@click.option("--items", "items_file", type=EXISTING, help="Attributes of items: CSV with a header, u.item.")
-@click.option("--model", type=OutputPath(), help="File of the model, which is trained on all ratings of TRAIN.")
+@click.option("--items", "items_file", type=common.EXISTING, help="Attributes of items: CSV with a header, u.item.")
+@click.option("--model", type=common.OutputPath(), help="File of the model, which is trained on all ratings of TRAIN.")
 @click.option("--quota-attribute", "by", help="Item attribute for the cost of a quota in the report.  [default: genre]")
-@report_option
-@json_option
+@common.report_option
+@common.json_option
 def cofi(
     train_file: str | None,
     test_file: str | None,
@@ -100,7 +88,7 @@ def cofi(
     from rankopt.rankers import CofiRanker
     from rankopt.ratings import given_split, leave_out_split, load_ratings_sample, weak_split
 
-    options = given_options(click.get_current_context(), "CofiRanker")
+    options = common.given_options(click.get_current_context(), "CofiRanker")
     ranker = CofiRanker(**options, verbose=int(not json_))
     if train_file is None:
         ratings = load_ratings_sample()
@@ -164,7 +152,7 @@ def _read(path: str, items: str | None, columns: dict[str, str | None]) -> Ratin
     """The ratings of a file. Prints which columns are used for what on standard error."""
     from rankopt.ratings.reading import rating_columns, read_ratings
 
-    with cures_as_options(), printed_warnings():
+    with common.cures_as_options(), printed_warnings():
         ratings, names = read_ratings(path, items=items, **columns), rating_columns(path, **columns)
     if names is not None:
         used = ", ".join(f"{role}: {name}" for role, name in zip(columns, names, strict=True))
@@ -371,13 +359,13 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
     return f"lists of items: {command} --popularity {c} (among all items {plus:.4f}, and {alone:.4f} without)"
 
 
-@click.command(cls=Command)
-@click.argument("model", type=FILE)
+@click.command(cls=common.Command)
+@click.argument("model", type=common.FILE)
 @click.option("--users", multiple=True, metavar="ID", help="A user; repeatable.  [default: all]")
-@click.option("--ratings", "ratings_file", type=FILE,
+@click.option("--ratings", "ratings_file", type=common.FILE,
               help="Ratings of new users, who get the lists.")  # fmt: skip
-@rating_options
-@click.option("--items", "items_file", type=EXISTING, help="Attributes of items: CSV with a header.")
+@common.rating_options
+@click.option("--items", "items_file", type=common.EXISTING, help="Attributes of items: CSV with a header.")
 @click.option("--k", type=click.IntRange(1), default=10, help="Number of items per user.")
 @click.option("--popularity", type=float, default=0.0,
               help="c of c log(1 + number of ratings), added to the score of an item.")  # fmt: skip
@@ -387,10 +375,10 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
 @click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error",
               help="For a user without an admissible list of k: fail, or shorten the list.")  # fmt: skip
 @click.option(
-    "--output", type=OutputPath(dash=True),
+    "--output", type=common.OutputPath(dash=True),
     help="CSV, TSV or JSON file of the lists, - for CSV on standard output, not a table.",
 )  # fmt: skip
-@json_option
+@common.json_option
 def recommend(
     model: str, users: tuple[str, ...], ratings_file: str | None, items_file: str | None, k: int, popularity: float,
     at_most: tuple[str, ...], at_least: tuple[str, ...], exactly: tuple[str, ...],
@@ -428,14 +416,14 @@ def recommend(
         some = ", ".join(map(str, known[:5]))
         raise DataError(f"{ratings_file or model} has no user {unknown!r}; {several}its {len(known)} users are {some} "
                         f"...{new}")  # fmt: skip
-    quotas, rules = Quotas(k, at_most, at_least, exactly, on_infeasible), None
+    quotas, rules = common.Quotas(k, at_most, at_least, exactly, on_infeasible), None
     if quotas:
         rules = quotas.admissible(ranker._known().seen)
         missing = [name for name in getattr(rules, "attributes", ()) if name not in ranker.item_attributes_]
         if missing:
             there = ", ".join(ranker.item_attributes_) or "none"
             raise DataError(f"items have no attribute {missing[0]!r} in {model} ({there}); give --items FILE with it")
-    with cures_as_options():
+    with common.cures_as_options():
         lists = source.recommend(ids or None, k, popularity=popularity, constraints=rules).to_frame()
     titles = ranker.item_attributes_.get("title")
     if titles is not None:

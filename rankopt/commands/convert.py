@@ -9,32 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankopt.commands import options as common
 from rankopt.commands.input_output import as_json, queries_at, waiting
-from rankopt.commands.options import (
-    EXISTING,
-    Columns,
-    Command,
-    OutputPath,
-    column_options,
-    json_option,
-    unjudged_option,
-)
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-@click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=EXISTING)
-@column_options
-@click.option("--output", type=OutputPath(folder=True), help="The folder to write; it must not exist yet.")
-@click.option("--qrels", type=OutputPath(), help="Instead of a folder, write the grades of FILE as qrels of TREC.")
+@click.command(cls=common.Command)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=common.EXISTING)
+@common.column_options
+@click.option("--output", type=common.OutputPath(folder=True), help="The folder to write; it must not exist yet.")
+@click.option(
+    "--qrels", type=common.OutputPath(), help="Instead of a folder, write the grades of FILE as qrels of TREC."
+)
 @click.option("--float32", is_flag=True, help="Store features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Store features as a sparse matrix: only the values in the files.")
 @click.option("--n-features", type=click.IntRange(1), help="Features of LETOR files [those of the first block].")
-@unjudged_option
+@common.unjudged_option
 @click.option("--verify", is_flag=True, help="Write nothing: compare the stored folders FILE with their checksums.")
-@json_option
+@common.json_option
 def convert(
     files: tuple[str, ...],
     output: str | None,
@@ -45,7 +39,7 @@ def convert(
     unjudged: float | None,
     verify: bool,
     json_: bool,
-    columns: Columns,
+    columns: common.Columns,
 ) -> None:
     """Store LETOR / SVMlight FILEs or tables (parquet, CSV), one after the other, as a folder of queries.
 
@@ -117,7 +111,9 @@ def _table(queries: Queries, float32: bool, sparse: bool) -> Queries:
     return queries.replace(features=csr_array(features) if sparse else features) if float32 or sparse else queries
 
 
-def _write_qrels(files: tuple[str, ...], path: str, unjudged: float | None, columns: Columns, json_: bool) -> None:
+def _write_qrels(
+    files: tuple[str, ...], path: str, unjudged: float | None, columns: common.Columns, json_: bool
+) -> None:
     from rankopt.commands.rank import ids_cure
     from rankopt.data.queries import concatenate
     from rankopt.errors import DataError

@@ -10,19 +10,8 @@ from zipfile import is_zipfile
 import click
 from click.core import ParameterSource
 
+from rankopt.commands import options as common
 from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, queries_at, shortened, table
-from rankopt.commands.options import (
-    EXISTING,
-    FILE,
-    Columns,
-    Command,
-    Quotas,
-    attributes_option,
-    column_options,
-    cures_as_options,
-    json_option,
-    quota_options,
-)
 from rankopt.errors import DataError
 
 if TYPE_CHECKING:
@@ -128,14 +117,14 @@ def _coverage_lines(lacks: Mapping[str, Mapping[str, int]], queries: int, missin
 MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 
 
-@click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, metavar="DATA | RUN...", type=EXISTING)
-@column_options
-@click.option("--qrels", type=FILE, help="Judgments; the files are then TREC runs.")
-@click.option("--scores", multiple=True, type=FILE, help="Scores; repeat to compare.")
-@click.option("--model", multiple=True, type=FILE, help="A model; repeat to compare.")
-@attributes_option
-@quota_options
+@click.command(cls=common.Command)
+@click.argument("files", nargs=-1, required=True, metavar="DATA | RUN...", type=common.EXISTING)
+@common.column_options
+@click.option("--qrels", type=common.FILE, help="Judgments; the files are then TREC runs.")
+@click.option("--scores", multiple=True, type=common.FILE, help="Scores; repeat to compare.")
+@click.option("--model", multiple=True, type=common.FILE, help="A model; repeat to compare.")
+@common.attributes_option
+@common.quota_options
 @click.option(
     "--measure", multiple=True,
     help=f"A measure; repeatable.  [default: {', '.join(MEASURES_EVALUATE)}; of runs {', '.join(MEASURES)}]",
@@ -158,7 +147,7 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 @click.option(
     "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label.  [of qrels: none]"
 )
-@json_option
+@common.json_option
 def evaluate(
     files: tuple[str, ...],
     qrels: str | None,
@@ -172,8 +161,8 @@ def evaluate(
     unjudged: float | None,
     attributes: str | None,
     json_: bool,
-    quotas: Quotas,
-    columns: Columns,
+    quotas: common.Quotas,
+    columns: common.Columns,
 ) -> None:
     """Measure the rankings of DATA by score files or models; with --qrels, measure RUNs in TREC's format.
 
@@ -229,7 +218,7 @@ def evaluate(
     def add(path: str, queries: Queries, run: NDArray[np.float64], deploy: Callable[..., Deployment], own: Any) -> None:
         admissible = quotas.admissible(queries, own)
         check_attributes(queries, admissible)
-        with cures_as_options():
+        with common.cures_as_options():
             shown = deploy(queries.grouped(), admissible)
         found[path] = shown.evaluate(run[queries.rows], wanted, rules)
         if admissible is not None:

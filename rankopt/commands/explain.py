@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankopt.commands import options as common
 from rankopt.commands.input_output import as_given, as_json, check_attributes, model_and_queries, table, write_report
-from rankopt.commands.options import (
-    EXISTING,
-    FILE,
-    Columns,
-    Command,
-    attributes_option,
-    column_options,
-    json_option,
-    report_option,
-    unjudged_option,
-)
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -29,17 +19,17 @@ if TYPE_CHECKING:
 LISTED = 10  # features that the text lists; the page has more
 
 
-@click.command(cls=Command)
-@click.argument("model", type=FILE)
-@click.argument("data", type=EXISTING)
-@column_options
-@attributes_option
+@click.command(cls=common.Command)
+@click.argument("model", type=common.FILE)
+@click.argument("data", type=common.EXISTING)
+@common.column_options
+@common.attributes_option
 @click.option("--measure", help="Of regret and bounds  [default: the model's].")
 @click.option("--queries", "count", type=click.IntRange(1), default=10,
               help="How many of the worst queries are listed.")  # fmt: skip
-@unjudged_option
-@report_option
-@json_option
+@common.unjudged_option
+@common.report_option
+@common.json_option
 def explain(
     model: str,
     data: str,
@@ -49,7 +39,7 @@ def explain(
     unjudged: float | None,
     report: str | None,
     json_: bool,
-    columns: Columns,
+    columns: common.Columns,
 ) -> None:
     """Explain how MODEL ranks DATA: the regret of each query, its bound, and the effect of each feature.
 

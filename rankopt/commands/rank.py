@@ -9,32 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankopt.commands import options as common
 from rankopt.commands.input_output import as_json, check_attributes, model_and_queries, shortened, write_output
-from rankopt.commands.options import (
-    EXISTING,
-    FILE,
-    Columns,
-    Command,
-    OutputPath,
-    Quotas,
-    attributes_option,
-    column_options,
-    cures_as_options,
-    json_option,
-    quota_options,
-    unjudged_option,
-)
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-@click.command(cls=Command)
-@click.argument("model", type=FILE)
-@click.argument("data", type=EXISTING)
-@column_options
-@attributes_option
-@quota_options
+@click.command(cls=common.Command)
+@click.argument("model", type=common.FILE)
+@click.argument("data", type=common.EXISTING)
+@common.column_options
+@common.attributes_option
+@common.quota_options
 @click.option(
     "--format", "format_", type=click.Choice(["tab", "trec"]), default="tab",
     help="Tab-separated columns, or a TREC run: query Q0 document rank score tag.",
@@ -44,8 +31,8 @@ if TYPE_CHECKING:
     "--scores", type=click.Choice(["rank", "model"]),
     help="Scores of a TREC run: decreasing numbers that reproduce the order, or the model's.  [default: rank]",
 )  # fmt: skip
-@click.option("--output", default="-", type=OutputPath(dash=True), help="A file, or - for standard output.")
-@json_option
+@click.option("--output", default="-", type=common.OutputPath(dash=True), help="A file, or - for standard output.")
+@common.json_option
 def rank(
     model: str,
     data: str,
@@ -55,8 +42,8 @@ def rank(
     scores: str | None,
     output: str,
     json_: bool,
-    quotas: Quotas,
-    columns: Columns,
+    quotas: common.Quotas,
+    columns: common.Columns,
 ) -> None:
     """Rank each query of DATA by MODEL, optimally under quotas.
 
@@ -76,7 +63,7 @@ def rank(
     ranker, queries = model_and_queries(model, data, 0, columns, attributes, labels=quotas.labels)
     admissible = quotas.admissible(queries, getattr(ranker, "constraints", None))
     check_attributes(queries, admissible)
-    with cures_as_options():
+    with common.cures_as_options():
         orders = ranker.rank(_by_row(queries), k=quotas.k, constraints=admissible)
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
@@ -145,14 +132,14 @@ def _document(queries: Queries, row: int) -> Any:
     return row if queries.document_ids is None else queries.document_ids[int((queries.input_order == row).argmax())]
 
 
-@click.command(cls=Command)
-@click.argument("model", type=FILE)
-@click.argument("data", type=EXISTING)
-@column_options
-@click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - for standard output.")
-@unjudged_option
-@json_option
-def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool, columns: Columns) -> None:
+@click.command(cls=common.Command)
+@click.argument("model", type=common.FILE)
+@click.argument("data", type=common.EXISTING)
+@common.column_options
+@click.option("--output", required=True, type=common.OutputPath(dash=True), help="A file, or - for standard output.")
+@common.unjudged_option
+@common.json_option
+def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool, columns: common.Columns) -> None:
     """Score the documents of DATA with MODEL: one score a line, in the order of the file.
 
     \b

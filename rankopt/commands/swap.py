@@ -22,18 +22,8 @@ import click
 from click.core import ParameterSource
 
 from formulations.solvers.solver import listed
+from rankopt.commands import options as common
 from rankopt.commands.input_output import as_given, as_json, queries_at, table, waiting, write_report
-from rankopt.commands.options import (
-    EXISTING,
-    FILE,
-    Columns,
-    Command,
-    OutputPath,
-    column_options,
-    json_option,
-    report_option,
-    unjudged_option,
-)
 from rankopt.losses import BOUNDS, FEATURE_MAPS
 
 if TYPE_CHECKING:
@@ -209,18 +199,18 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     return value
 
 
-@click.command(cls=Command)
-@click.argument("data", nargs=-1, type=EXISTING)
-@column_options
+@click.command(cls=common.Command)
+@click.argument("data", nargs=-1, type=common.EXISTING)
+@common.column_options
 @click.option(
-    "--baseline", metavar="ROWS", type=FILE,
+    "--baseline", metavar="ROWS", type=common.FILE,
     help="Rows of an earlier swap: replay its traces by the installed versions, and print what changed.",
 )  # fmt: skip
 @click.option(
     "--tolerance", type=float, callback=_factor, default=1.1,
     help="With --baseline: the factor up to which seconds count as the same.",
 )  # fmt: skip
-@click.option("--test", "test_file", type=EXISTING, help="Queries to measure trained rankers on.")
+@click.option("--test", "test_file", type=common.EXISTING, help="Queries to measure trained rankers on.")
 @click.option(
     "--argmax-solvers",
     help="Solvers of the ranking problem, separated by commas; 'all' for all installed ones, or 'none'.",
@@ -245,15 +235,15 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     "live run, which is killed five seconds after twice that. A tiny first problem, which loads modules, has 60 more.",
 )  # fmt: skip
 @click.option("--memory-limit", type=float, callback=_positive, default=4.0, help="Gigabytes that a solver may use.")
-@unjudged_option
-@click.option("--output", type=OutputPath(), help="File of the rows, one JSON object per line.")
-@click.option("--csv", "table_", type=OutputPath(), help="CSV file of the rows: a line per problem and solver.")
+@common.unjudged_option
+@click.option("--output", type=common.OutputPath(), help="File of the rows, one JSON object per line.")
+@click.option("--csv", "table_", type=common.OutputPath(), help="CSV file of the rows: a line per problem and solver.")
 @click.option(
     "--resume", is_flag=True,
     help="Continue the file of --output; its rows are not recomputed, also those that reached a limit.",
 )  # fmt: skip
-@report_option
-@json_option
+@common.report_option
+@common.json_option
 def swap(
     data: tuple[str, ...],
     baseline: str | None,
@@ -274,7 +264,7 @@ def swap(
     resume: bool,
     report: str | None,
     json_: bool,
-    columns: Columns,
+    columns: common.Columns,
     **options: Any,
 ) -> None:
     """Compare solvers on the queries of DATA (default: a bundled dataset), or on problem files.

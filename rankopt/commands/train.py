@@ -9,43 +9,27 @@ from typing import Any
 
 import click
 
-from rankopt.commands.options import (
-    EXISTING,
-    RANKERS,
-    TRIED,
-    Columns,
-    Command,
-    EstimatorCommand,
-    OutputPath,
-    Quotas,
-    chosen_ranker,
-    column_options,
-    given_options,
-    json_option,
-    options_of,
-    parameters_of,
-    quota_options,
-    report_option,
-    unjudged_option,
-)
+from rankopt.commands import options as common
 from rankopt.commands.training_run import Training, destination
 
 
-@click.command(cls=EstimatorCommand)
-@click.argument("train_file", metavar="TRAIN", type=EXISTING)
-@column_options
-@click.option("--model", required=True, type=OutputPath(), help="File of the model.")
+@click.command(cls=common.EstimatorCommand)
+@click.argument("train_file", metavar="TRAIN", type=common.EXISTING)
+@common.column_options
+@click.option("--model", required=True, type=common.OutputPath(), help="File of the model.")
 @click.option(
-    "--ranker", type=click.Choice([*RANKERS]), default="margin",
+    "--ranker", type=click.Choice([*common.RANKERS]), default="margin",
     help="What is trained: a bound of the regret of the measure, a loss of scores, pairs, the smoothed measure, the "
     "measure itself by weights or by trees, least squares, or trees on the bound. The "
     "options below are those of this ranker: `rankopt train --ranker NAME --help` lists them.",
 )  # fmt: skip
-@quota_options
-@click.option("--validate", type=EXISTING, help="Data on which repeated options are chosen, and the number of trees.")
-@unjudged_option
-@report_option
-@json_option
+@common.quota_options
+@click.option(
+    "--validate", type=common.EXISTING, help="Data on which repeated options are chosen, and the number of trees."
+)
+@common.unjudged_option
+@common.report_option
+@common.json_option
 def train(
     train_file: str,
     model: str,
@@ -53,8 +37,8 @@ def train(
     unjudged: float | None,
     report: str | None,
     json_: bool,
-    quotas: Quotas,
-    columns: Columns,
+    quotas: common.Quotas,
+    columns: common.Columns,
     **_options: Any,
 ) -> None:
     """Train a ranker on TRAIN and save the model.
@@ -75,16 +59,17 @@ def train(
     that was interrupted or killed and ends at the same weights.
     """
     context = click.get_current_context()
-    ranker = chosen_ranker(context)
-    parameters, options = parameters_of(RANKERS[ranker]), given_options(context, RANKERS[ranker])
+    ranker = common.chosen_ranker(context)
+    estimator = common.RANKERS[ranker]
+    parameters, options = common.parameters_of(estimator), common.given_options(context, estimator)
     quotas.check_k(alone=False)
     checkpoint, every = options.pop("checkpoint", None), options.pop("every", None)
     if checkpoint is None and every is not None:
         raise click.UsageError("--checkpoint-every needs --checkpoint DIR")
-    tried = {name: tuple(dict.fromkeys(options.pop(name, ()))) for name in TRIED}
+    tried = {name: tuple(dict.fromkeys(options.pop(name, ()))) for name in common.TRIED}
     for name, values in tried.items():
         if len(values) > 1 and validate is None:
-            option = options_of(RANKERS[ranker])[name].opts[0]
+            option = common.options_of(estimator)[name].opts[0]
             raise click.UsageError(f"several {option} need --validate FILE to choose on")
     if "lam" in parameters and not tried["lam"]:
         tried["lam"] = (parameters["lam"].default,)
@@ -110,17 +95,19 @@ def train(
     training.run(json_, None if checkpoint is None else Path(checkpoint), report)
 
 
-@click.command(cls=Command)
+@click.command(cls=common.Command)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.option(
-    "--model", type=OutputPath(), help="File of the model [that of the training, if it is in the parent folder of DIR]."
+    "--model",
+    type=common.OutputPath(),
+    help="File of the model [that of the training, if it is in the parent folder of DIR].",
 )
 @click.option("--max-iter", type=int, help="Another limit of steps; steps before the interruption count.")
 @click.option("--time-limit", type=float, help="Another limit of seconds for each fit; earlier seconds count.")
 @click.option("--engine", help="Another engine.")
 @click.option("--n-jobs", type=int, help="Another number of threads or workers.")
 @click.option("--yes", is_flag=True, help="Replace a file that this training did not write without asking.")
-@json_option
+@common.json_option
 def resume(folder: str, model: str | None, yes: bool, json_: bool, **options: Any) -> None:
     """Continue the training that `rankopt train --checkpoint DIR` began, with the same result as without interruption.
 

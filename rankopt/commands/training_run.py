@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankopt.commands import options as common
 from rankopt.commands.input_output import (
     as_given,
     as_json,
@@ -23,17 +24,6 @@ from rankopt.commands.input_output import (
     shortened,
     table,
     write_report,
-)
-from rankopt.commands.options import (
-    RANKERS,
-    TRIED,
-    Collection,
-    Columns,
-    Quotas,
-    cures_as_options,
-    estimator_class,
-    options_of,
-    parameters_of,
 )
 from rankopt.errors import OptionError, SharedQueriesWarning, TrainingInterruptedWarning, WorseThanInitWarning
 from rankopt.rankers import STRENGTHS
@@ -152,7 +142,7 @@ def report_table(
     """Head and lines of a table with one line per fit. quotas: whether validation is under quotas."""
     formats = {name: form for name, (_, form) in RESULTS.items()}
     formats |= {"lam": "g", "measure": ".4f", "seconds": ".1f"}
-    columns = (*TRIED, "features", *RESULTS, "measure", "kind", "models", "trees", *SIZES, "seconds")
+    columns = (*common.TRIED, "features", *RESULTS, "measure", "kind", "models", "trees", *SIZES, "seconds")
     names = [name for name in columns if name in chosen and name != "relative_gap"]
     head = [f"{measure} in training" if name == "measure" else name for name in names]
 
@@ -238,8 +228,8 @@ class Training:
     options: dict[str, Any]
     position_weights: tuple[str, ...] = ()
     ranker: str = "margin"
-    columns: Columns = field(default_factory=Columns)
-    quotas: Quotas = field(default_factory=Quotas)
+    columns: common.Columns = field(default_factory=common.Columns)
+    quotas: common.Quotas = field(default_factory=common.Quotas)
 
     @classmethod
     def from_folder(cls, folder: Path) -> Training:
@@ -259,8 +249,8 @@ class Training:
             if not isinstance(known, dict):
                 raise TypeError(f"it holds a {type(known).__name__}")
             tuples = {name: tuple(known.get(name, ())) for name in ("lam", "position_weights")}
-            groups = {"columns": Columns.from_dict(known.get("columns", {})),
-                      "quotas": Quotas.from_dict(known.get("quotas", {}))}  # fmt: skip
+            groups = {"columns": common.Columns.from_dict(known.get("columns", {})),
+                      "quotas": common.Quotas.from_dict(known.get("quotas", {}))}  # fmt: skip
             training = cls(**{**known, **tuples, **groups})
             training._check()
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -273,7 +263,7 @@ class Training:
             if not isinstance(file, str) or "\0" in file or Path(file).name in ("", ".."):
                 raise ValueError(f"{str(file)[:80]!r} is no file")
             os.fsencode(file)
-        parameters = parameters_of(RANKERS[self.ranker]) if self.ranker in [*RANKERS] else {}
+        parameters = common.parameters_of(common.RANKERS[self.ranker]) if self.ranker in [*common.RANKERS] else {}
         if "checkpoint" not in parameters:
             raise ValueError(f"{str(self.ranker)[:80]!r} is not a ranker that can be resumed")
         if not self.lam:
@@ -288,13 +278,13 @@ class Training:
             raise ValueError("position_weights is not a list, or the ranker has no position weights")
         if not isinstance(self.options, dict) or "measure" not in self.options:
             raise ValueError("options name no measure")
-        known = options_of(RANKERS[self.ranker])
+        known = common.options_of(common.RANKERS[self.ranker])
         options = {*known} - {"lam", "checkpoint", "every"}
         for name, value in self.options.items():
             floats = isinstance(value, list) and all(isinstance(one, float) for one in value)
             listed = name in options and (
                 (floats and known[name].multiple)
-                or (isinstance(known[name].type, Collection) and isinstance(value, list | dict))
+                or (isinstance(known[name].type, common.Collection) and isinstance(value, list | dict))
             )
             if name not in options or not (listed or isinstance(value, str | int | float | None)):
                 raise ValueError(f"{name[:80]!r} = {str(value)[:80]!r} is no option of it")
@@ -392,7 +382,8 @@ class Training:
     def _check_quotas(self, queries: Queries) -> None:
         """Raise a usage error for a ranker without constraints, and for an attribute that the queries lack."""
         if self.quotas and "constraints" not in self._make_ranker()._get_param_names():
-            able = [name for name, one in RANKERS.items() if "constraints" in estimator_class(one)._get_param_names()]
+            rankers = {name: common.estimator_class(one) for name, one in common.RANKERS.items()}
+            able = [name for name, one in rankers.items() if "constraints" in one._get_param_names()]
             raise click.UsageError(f"--ranker {self.ranker} takes no quotas; use one of {', '.join(able)}")
         for name in getattr(self.quotas.admissible(queries), "attributes", ()):
             if name not in queries.attributes:
@@ -416,7 +407,7 @@ class Training:
         for name, queries in read:
             own = self.quotas.admissible(queries)
             check_attributes(queries, own)
-            with cures_as_options():
+            with common.cures_as_options():
                 lengths = Deployment.from_queries(queries.grouped(), own).lengths()
             short = shortened(lengths, queries, self.quotas.k or 0)
             click.echo(f"{name}: {short}" if short else "", err=True, nl=bool(short))
@@ -450,7 +441,7 @@ class Training:
             powell, drawn = options.pop("powell", False), options.pop("n_random_directions", 0)
             more_directions = [*(["powell"] if powell else []), *([RandomDirections(drawn)] if drawn else [])]
             options["directions"] = ("coordinates", *more_directions)
-        return estimator_class(RANKERS[self.ranker])(**options)
+        return common.estimator_class(common.RANKERS[self.ranker])(**options)
 
     def _fit(
         self, queries: Queries, validation: Queries | None, lam: float | str | None, position_weights: str | None,
@@ -473,7 +464,7 @@ class Training:
         if folder is not None:
             ranker.checkpoint = Checkpoint(str(folder), self.every)
         began = perf_counter()
-        with warnings.catch_warnings(record=True) as caught, cures_as_options():
+        with warnings.catch_warnings(record=True) as caught, common.cures_as_options():
             warnings.simplefilter("always")  # the report states how each run stopped
             ranker.fit(queries, eval_set=validation)
         for one in caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -147,7 +147,7 @@ class DirectBoostedRanker(Ranker):
         self.normalize = normalize
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        self._check_options()
+        self._check_params()
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         arranged = canonical(queries, weights)
@@ -164,7 +164,7 @@ class DirectBoostedRanker(Ranker):
         low, high = map(float, self.weight_bounds)
         (seed,) = seeds_of(self.random_state, 1)
         grower = TreeGrower(features, objective.shares, int(self.num_leaves), int(self.min_child_samples), seed)
-        with self._limit_threads():
+        with nullcontext() if self.n_jobs in (None, -1) else at_most(self.n_jobs):
             training = TreeTraining(
                 objective, grower, rounds, int(self.early_stopping), self.strategy, self.weight_rule, (low, high),
                 judge, self.time_limit, self.callbacks,
@@ -207,10 +207,6 @@ class DirectBoostedRanker(Ranker):
         check_is_fitted(self)
         return np.array([row.judged for row in self.history_], dtype=np.float64)
 
-    def _limit_threads(self) -> AbstractContextManager[None]:
-        """Use at most n_jobs threads in this block."""
-        return nullcontext() if self.n_jobs in (None, -1) else at_most(self.n_jobs)
-
     def _as_graph(self) -> Nodes:
         trees = self.estimators_
         feature, left, right = (column.astype(np.int64) for column in (trees.feature, trees.left, trees.right))
@@ -221,16 +217,12 @@ class DirectBoostedRanker(Ranker):
             raise DataError(f"estimators_ are not of {features.shape[1]} features; fit again")
         return self.estimators_.predict(_dense(features))
 
-    def _check_options(self) -> None:
-        """Raise OptionError for a value that cannot work."""
+    def _check_params(self) -> None:
+        super()._check_params()
         check_options(self)
         ends = [number(end) for end in self.weight_bounds] if isinstance(self.weight_bounds, tuple | list) else []
         if not (len(ends) == 2 and 0 < ends[0] < ends[1] < np.inf):
             raise OptionError(f"weight_bounds must be two numbers 0 < low < high; got {self.weight_bounds!r}")
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._check_options()
 
     def _check_learned(self) -> None:
         trees, weights = getattr(self, "estimators_", None), getattr(self, "estimator_weights_", None)

@@ -63,9 +63,9 @@ class MeasureObjective:
     def value(self, scores: Floats) -> float:
         return self.sweep.value(scores[self.rows])
 
-    def events(self, scores: Floats, columns: Floats) -> list[StepEvents]:
-        """The jumps of t -> M(scores + t column) for each row of columns (D, N)."""
-        return self.sweep.events(scores[self.rows], columns[:, self.rows])
+    def events(self, scores: Floats, column: Floats) -> StepEvents:
+        """The jumps of t -> M(scores + t column)."""
+        return self.sweep.events(scores[self.rows], column[None, self.rows])[0]
 
     def reach(self, scores: Floats, column: Floats) -> float:
         """The t that moves the scores by REACH of their standard deviation within queries."""
@@ -91,18 +91,6 @@ class Tree(CompactReprMixin):
     values: Floats
     leaf_of: NDArray[np.unsignedinteger]
 
-    @classmethod
-    def from_splits(
-        cls, feature: Ints, threshold: Floats, left: Ints, right: Ints, features: Floats, target: Floats, shares: Floats
-    ) -> Tree:
-        """Each leaf takes the mean of the target (N,), weighted by shares (N,), over its training documents."""
-        leaf_of = descend(feature, threshold, left, right, features)
-        own = leaf_of[: target.size]
-        total = np.bincount(own, shares * target, feature.size)
-        weight = np.bincount(own, shares, feature.size)
-        values = np.divide(total, weight, out=np.zeros(feature.size), where=weight > 0)
-        return cls(feature, threshold, left, right, values, leaf_of)
-
     @property
     def leaves(self) -> int:
         return int(np.count_nonzero(self.feature < 0))
@@ -115,25 +103,6 @@ class Tree(CompactReprMixin):
     def add_to(self, scores: Floats, weight: float) -> Floats:
         """scores + weight · column, with the roundings of `TreeTable.predict`: each leaf is multiplied once."""
         return np.asarray(scores + (weight * self.values)[self.leaf_of])
-
-
-def descend(
-    feature: NDArray[np.signedinteger],
-    threshold: Floats,
-    left: NDArray[np.signedinteger],
-    right: NDArray[np.signedinteger],
-    features: Floats,
-    root: int = 0,
-) -> NDArray[np.unsignedinteger]:
-    """(N,) the leaf of every document below this root, in the smallest integers that hold it."""
-    node = np.full(len(features), root, dtype=np.int64)
-    rows = np.flatnonzero(feature[node] >= 0)
-    while rows.size:
-        here = node[rows]
-        goes_left = features[rows, feature[here]] <= threshold[here]
-        node[rows] = np.where(goes_left, left[here], right[here])
-        rows = rows[feature[node[rows]] >= 0]
-    return node.astype(np.min_scalar_type(feature.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +166,14 @@ class TreeTable(CompactReprMixin):
         """(N,) the sums of the leaves, added tree by tree."""
         scores = np.zeros(len(features))
         for root in self.roots.tolist():
-            scores += self.number[descend(self.feature, self.number, self.left, self.right, features, root)]
+            node = np.full(len(features), root, dtype=np.int64)
+            rows = np.flatnonzero(self.feature[node] >= 0)
+            while rows.size:
+                here = node[rows]
+                goes_left = features[rows, self.feature[here]] <= self.number[here]
+                node[rows] = np.where(goes_left, self.left[here], self.right[here])
+                rows = rows[self.feature[node[rows]] >= 0]
+            scores += self.number[node]
         return scores
 
 
@@ -205,8 +181,7 @@ def certify_weights(objective: MeasureObjective, trees: Sequence[Tree], scores: 
     """M(s + t h) <= bound for each tree column h and every t that is no jump: M is swept along each column once."""
     value = bound = objective.value(scores)
     for tree in trees:
-        (events,) = objective.events(scores, tree.column[None])
-        bound = max(bound, best_interval(events)[2])
+        bound = max(bound, best_interval(objective.events(scores, tree.column))[2])
     return Certificate("directions", value, bound, stop, parts={"trees": len(trees)})
 
 
@@ -298,19 +273,19 @@ class TreeGrower:
     def __post_init__(self) -> None:
         learned = self.features[: self.shares.size]
         self.edges = [_bin_edges(column) for column in learned.T]
-        self.bins = np.empty(learned.shape, dtype=np.float32)
+        self.bins = np.empty(self.features.shape, dtype=np.float32)
         for feature, edges in enumerate(self.edges):
-            self.bins[:, feature] = np.searchsorted(edges, learned[:, feature])
+            self.bins[:, feature] = np.searchsorted(edges, self.features[:, feature])
 
     def grow(self, target: Floats) -> Tree | None:
-        """The next tree for the residuals (N,); None if nothing can be split."""
+        """The next tree for the residuals (N,), each leaf their mean by shares; None if nothing can be split."""
         from sklearn.tree import DecisionTreeRegressor
 
         regression = DecisionTreeRegressor(
             max_leaf_nodes=self.leaves, min_samples_leaf=self.samples, random_state=self.seed
         )
         weights = None if np.ptp(self.shares) == 0 else self.shares
-        grown = regression.fit(self.bins, target, sample_weight=weights, check_input=False).tree_
+        grown = regression.fit(self.bins[: target.size], target, sample_weight=weights, check_input=False).tree_
         if grown.node_count < 2:
             return None
         feature = np.maximum(grown.feature.astype(np.int64), -1)
@@ -318,7 +293,11 @@ class TreeGrower:
             [self.edges[j][int(bin)] if j >= 0 else 0.0 for j, bin in zip(feature, grown.threshold, strict=True)]
         )
         left, right = (np.maximum(side, 0).astype(np.int64) for side in (grown.children_left, grown.children_right))
-        return Tree.from_splits(feature, threshold, left, right, self.features, target, self.shares)
+        leaf_of = grown.apply(self.bins)
+        own = leaf_of[: target.size]
+        total, weight = (np.bincount(own, part, feature.size) for part in (self.shares * target, self.shares))
+        values = np.divide(total, weight, out=np.zeros(feature.size), where=weight > 0)
+        return Tree(feature, threshold, left, right, values, leaf_of.astype(np.min_scalar_type(feature.size)))
 
 
 def _bin_edges(column: Floats) -> Floats:
@@ -402,7 +381,7 @@ class TreeTraining:
 
     def _search_weight(self, scores: Floats, column: Floats) -> tuple[float, float]:
         """The weight of a new tree in `interval`, and M there."""
-        (events,) = self.objective.events(scores, column[None])
+        events = self.objective.events(scores, column)
         if self.weight == "inside":
             point = inside_point(events, *self.interval)
         else:
@@ -415,7 +394,7 @@ class TreeTraining:
         for sweep in range(1, PASSES + 1):
             moved = False
             for number, tree in enumerate(state.trees):
-                (events,) = objective.events(state.scores, tree.column[None])
+                events = objective.events(state.scores, tree.column)
                 point = middle_point(events, objective.reach(state.scores, tree.column))
                 if point.value <= state.measure + RISEN:
                     continue

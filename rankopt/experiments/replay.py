@@ -17,19 +17,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations import errors
 from formulations.certificates.certify import certify
 from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.errors import (
-    CertificateError,
-    FormulationError,
-    FractionalSolutionError,
-    InfeasibleError,
-    InvalidSolutionError,
-    SolverCrashError,
-    UnboundedError,
-    UnknownSolverError,
-    UnsupportedProblemError,
-)
 from formulations.problems.assignment import Assignment
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.quadratic_program import QuadraticProgram
@@ -272,7 +262,7 @@ class Replay:
             if solver is not None and supports_option(solver, "time_limit") and not getattr(solver, "time_limit", 1):
                 solver = replace(cast(Any, solver), time_limit=0.75 * self.seconds)
             self.solver: Solver | None = solver
-        except UnknownSolverError as error:
+        except errors.UnknownSolverError as error:
             yield str(error)
             return
         self.forms = dict.fromkeys(type(entry.form) for entry in self.trace.problems)
@@ -289,20 +279,20 @@ class Replay:
         began = perf_counter()
         try:
             row = self._judge(blank, entry, began)
-        except (InfeasibleError, UnboundedError) as error:
+        except (errors.InfeasibleError, errors.UnboundedError) as error:
             status, took = Outcome.FAILED if entry.known else Outcome.NO_OPTIMUM, perf_counter() - began
             row = replace(
                 blank,
                 status=status,
                 version="" if self.solver is None else version_of(self.solver),
-                reported_status="INFEASIBLE" if isinstance(error, InfeasibleError) else "UNBOUNDED",
+                reported_status="INFEASIBLE" if isinstance(error, errors.InfeasibleError) else "UNBOUNDED",
                 message=str(error),
                 seconds=took,
                 seconds_total=took,
                 repeats=1,
                 times=(took,),
             )
-        except (MemoryError, FormulationError) as error:
+        except (MemoryError, errors.FormulationError) as error:
             row = replace(blank, **fault(error))
         return replace(row, memory=memory_peak())
 
@@ -364,7 +354,7 @@ def warm(solver: Solver | None, form: type[Problem]) -> None:
     """Load modules by solving a tiny problem of this form."""
     from formulations.testing.instances import instances
 
-    with suppress(FormulationError):  # the error will recur when it is recorded
+    with suppress(errors.FormulationError):  # the error will recur when it is recorded
         for _, problem, _ in islice(instances(form), 1):
             solve(problem, "auto" if solver is None else solver)
 
@@ -374,22 +364,22 @@ def fault(error: Exception) -> dict[str, Any]:
     if isinstance(error, MemoryError):
         return {"status": Outcome.OUT_OF_MEMORY, "message": f"MemoryError {error}".strip()}
     more: dict[str, Any] = {}
-    if isinstance(error, SolverCrashError):
+    if isinstance(error, errors.SolverCrashError):
         status, cause = Outcome.CRASHED, error.__cause__
         while cause is not None and status is Outcome.CRASHED:
             if isinstance(cause, MemoryError | ImportError):
                 status = Outcome.OUT_OF_MEMORY if isinstance(cause, MemoryError) else Outcome.MISSING
             cause = cause.__cause__
-    elif isinstance(error, UnsupportedProblemError | OptionError):
+    elif isinstance(error, errors.UnsupportedProblemError | OptionError):
         status = Outcome.UNSUPPORTED
-    elif isinstance(error, FractionalSolutionError):
+    elif isinstance(error, errors.FractionalSolutionError):
         status, more = Outcome.FAILED, {"integral": False}
-    elif isinstance(error, InvalidSolutionError | CertificateError):
+    elif isinstance(error, errors.InvalidSolutionError | errors.CertificateError):
         status, more = Outcome.WRONG, {"certified": False}
     elif "time limit" in str(error).lower():
         status = Outcome.TIME_LIMIT
     else:
-        status = Outcome.MISSING if isinstance(error, UnknownSolverError) else Outcome.FAILED
+        status = Outcome.MISSING if isinstance(error, errors.UnknownSolverError) else Outcome.FAILED
     return {"status": status, "message": str(error), **more}
 
 

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.arrays import Floats, Ints
 from formulations.parallel import at_most
+from rankopt.collaborative import regularization
 from rankopt.collaborative.alternation import (
     FIRST_FACTORS,
     Alternation,
@@ -28,19 +29,6 @@ from rankopt.collaborative.alternation import (
 from rankopt.collaborative.encoded_ratings import EncodedRatings, unit_of_ratings
 from rankopt.collaborative.global_bound import certificate_of
 from rankopt.collaborative.problem import ModelState, dual_to_caller, factors_to_caller, scattered, scores_of_pairs
-from rankopt.collaborative.regularization import (
-    PRIORS,
-    RATINGS,
-    SHRUNK,
-    USUAL,
-    Penalties,
-    RegularizationChoice,
-    choose_strength,
-    prior_of_unrated,
-    random_start,
-    rated_only,
-    start_of,
-)
 from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, NoProgressWarning, OptionError
@@ -76,7 +64,7 @@ STRENGTH = Interval(LEAST, 1 / LEAST, "both")
 RULES: Rules = {
     **RUN, "tol": (NOT_NEGATIVE, None), "reg": (STRENGTH, "auto"), "lam": (STRENGTH, None), "factors": (COUNT, "free"),
     "bias_reg": (STRENGTH, None), "popularity_prior": (Interval(0, 1 / LEAST, "both"), None), "patience": (COUNT,),
-    "item_prior": ("auto", *PRIORS), "init": STARTS, "item_bias": (bool,), "weight_by_count": (bool,),
+    "item_prior": ("auto", *regularization.PRIORS), "init": STARTS, "item_bias": (bool,), "weight_by_count": (bool,),
     "unrated_weight": (Interval(0, 1),),
     "compute_bound": (bool,),
 }  # fmt: skip
@@ -105,7 +93,7 @@ class CofiSettings:
         loss = UserLoss.named(params["loss"], params["bound"], params["position_weights"])
         return cls(loss, TOL if params["tol"] is None else float(params["tol"]), params)
 
-    def penalties(self, counts: Ints) -> Penalties:
+    def penalties(self, counts: Ints) -> regularization.Penalties:
         """At λ = 1. counts: of the ratings of each user that the loss can learn from.
 
         Losses that see levels find an item's own mean themselves; and so do losses of orders from long lists, but a
@@ -114,11 +102,11 @@ class CofiSettings:
         if prior == "auto":
             short = not self.loss.convex or np.median(counts) < SHORT
             prior = "means" if short and not self.loss.sees_levels and params["item_bias"] else "mean"
-        default = SHRUNK if prior == "means" else RATINGS
-        return Penalties(
+        default = regularization.SHRUNK if prior == "means" else regularization.RATINGS
+        return regularization.Penalties(
             popularity=None if params["popularity_prior"] is None else float(params["popularity_prior"]),
             offsets=(default if own is None else float(own)) if params["item_bias"] else None,
-            user_offsets=(RATINGS if own is None else float(own)) if self.loss.sees_levels else None,
+            user_offsets=(regularization.RATINGS if own is None else float(own)) if self.loss.sees_levels else None,
             by_counts=bool(params["weight_by_count"]),
             means=prior == "means" and bool(params["item_bias"]),
             unrated=float(params["unrated_weight"]),
@@ -129,15 +117,15 @@ class CofiSettings:
         rated = self.loss.seen(rated)
         return rated.select_users(np.diff(rated.bounds) > 0) if self.params["unrated_weight"] else rated
 
-    def lam(self, chosen: RegularizationChoice | None) -> float:
+    def lam(self, chosen: regularization.RegularizationChoice | None) -> float:
         """λ, or as a part of λ_max."""
         if self.params["lam"] is not None:
             return float(self.params["lam"])
         return float(self.params["reg"]) if chosen is None else chosen.reg
 
     def choose(
-        self, rated: EncodedRatings, penalties: Penalties, engine: Any, width: int
-    ) -> RegularizationChoice | None:
+        self, rated: EncodedRatings, penalties: regularization.Penalties, engine: Any, width: int
+    ) -> regularization.RegularizationChoice | None:
         """The strength, if that is to be chosen, in half the time at most."""
         if self.params["lam"] is not None or not isinstance(self.params["reg"], str):
             return None
@@ -152,9 +140,9 @@ class CofiSettings:
             max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(int(self.params["max_iter"]), TRIAL_ROUNDS)
         )
         ends = math.inf if limit is None else perf_counter() + 0.5 * limit
-        usual = USUAL["all" if penalties.unrated else "levels" if self.loss.sees_levels else "orders"]
+        usual = regularization.USUAL["all" if penalties.unrated else "levels" if self.loss.sees_levels else "orders"]
         among_all = penalties.unrated > 0
-        found = choose_strength(rated, build, width, measure, settings, ends, usual, unit, among_all)
+        found = regularization.choose_strength(rated, build, width, measure, settings, ends, usual, unit, among_all)
         if found.cut:
             tried = ", ".join(f"{one:g}" for one in found.tried)
             warnings.warn(
@@ -163,7 +151,7 @@ class CofiSettings:
             )  # fmt: skip
         return found
 
-    def alternation(self, chosen: RegularizationChoice | None) -> Alternation:
+    def alternation(self, chosen: regularization.RegularizationChoice | None) -> Alternation:
         limit = self.params["time_limit"]
         if limit is not None and chosen is not None:
             limit = max(limit - chosen.seconds, 0.0)
@@ -201,10 +189,10 @@ def train(ranker: Any, ratings: Ratings, weights: Floats | None, by_rating: bool
         if chosen is None:
             chosen = settings.choose(rated, penalties, engine, width)
         blocks, bend = penalties.blocks(loss, rated, engine)
-        start = start_of(blocks, width)
+        start = regularization.start_of(blocks, width)
         lam = settings.lam(chosen) * (1.0 if given_lam else start.lam_max or 1.0)
         blocks = blocks.at_strength(lam, lam)
-        unknown = prior_of_unrated(rated, penalties)  # now, for what it takes
+        unknown = regularization.prior_of_unrated(rated, penalties)  # now, for what it takes
         judge = None if evaluation is None else _judge(ratings, blocks, evaluation, unknown, params["measure"])
         alternation = settings.alternation(chosen)
 
@@ -220,7 +208,7 @@ def train(ranker: Any, ratings: Ratings, weights: Floats | None, by_rating: bool
 
         def begun() -> Any:
             if params["init"] != "residual":
-                return blocks.begun(random_start(start, params["random_state"]))
+                return blocks.begun(regularization.random_start(start, params["random_state"]))
             none = blocks.convex and lam >= start.lam_max  # zero factors are then the global optimum
             return blocks.begun(start.factors.offsets_alone() if none else start.factors)
 
@@ -257,7 +245,7 @@ def train(ranker: Any, ratings: Ratings, weights: Floats | None, by_rating: bool
     _warn(ranker, stop, chosen)
 
 
-def _warn(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
+def _warn(ranker: Any, stop: Stop, chosen: regularization.RegularizationChoice | None) -> None:
     """Warn of training that ended early, and of a model without factors."""
     if stop in (Stop.ITERATIONS, Stop.TIME):
         message = f"training stopped before its gaps closed ({ranker.certificate_}); raise max_iter or time_limit"
@@ -273,10 +261,10 @@ def _warn(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
         )  # fmt: skip
 
 
-def _stored_choice(run: Mapping[str, Any]) -> RegularizationChoice | None:
+def _stored_choice(run: Mapping[str, Any]) -> regularization.RegularizationChoice | None:
     """The strength that a stored run chose, if it did."""
     chosen = run.get("chosen")
-    return chosen if isinstance(chosen, RegularizationChoice) and chosen.reg in chosen.tried else None
+    return chosen if isinstance(chosen, regularization.RegularizationChoice) and chosen.reg in chosen.tried else None
 
 
 def _judge(
@@ -290,7 +278,7 @@ def _judge(
     def judge(now: ModelState) -> float:
         factors = factors_to_caller(blocks.problem, now.factors, unknown)
         scores = scores_of_pairs(factors, users, items, unknown)
-        values = rated_only(evaluation.bounds, evaluation.values, scores, measure)
+        values = regularization.rated_only(evaluation.bounds, evaluation.values, scores, measure)
         if np.isnan(values).all():
             raise DataError("eval_set cannot compare rankings: no user has two different ratings; pass more ratings")
         return float(np.nanmean(values))

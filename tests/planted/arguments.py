@@ -348,7 +348,6 @@ SPECIAL = {
     ("violations", "order"): lambda: [0, 2, 1],
     ("min_distance", "distance"): lambda: 2,
     ("step", "alpha"): lambda: np.ones(3) / 3,
-    ("recompute", "query"): lambda: 0,
     ("Admissible().add", "kind"): lambda: "at_most",
     ("Admissible().penalized", "constraint"): lambda: "kind",
     ("Admissible().sensitivity", "constraint"): lambda: "kind",

@@ -106,7 +106,6 @@ def test_a_batch_is_its_queries_one_by_one(solver):
         assert answer[q].value == pytest.approx(answer.value[q], abs=problems[q].rounding)
         assert sorted(answer.order[rows]) == list(range(n))
         assert answer.position[rows][answer.order[rows]].tolist() == list(range(n))
-        np.testing.assert_array_equal(answer.placed_weights[rows][answer.order[rows]], problems.position_weights[rows])
 
 
 def test_a_batch_at_other_scores_is_the_batch_made_anew():

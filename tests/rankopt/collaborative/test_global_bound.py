@@ -1,5 +1,6 @@
 """The bound of the whole against the convex problem of the trace norm [paper 5, footnote 4]; below every descent."""
 
+from collections import namedtuple
 from dataclasses import replace
 from itertools import pairwise, permutations
 
@@ -9,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, random_array
 
 from rankopt.collaborative import singular_value
-from rankopt.collaborative.global_bound import global_bound, of_squares
+from rankopt.collaborative.global_bound import global_bound
 from rankopt.collaborative.singular_value import (
     frobenius_bound,
     largest_singular_value,
@@ -19,6 +20,15 @@ from rankopt.collaborative.verification import verify_global_bound
 from rankopt.errors import DataError, OptionError
 
 USERS, ITEMS, LAM_U, LAM_M, LAM_B = 5, 8, 0.12, 0.08, 0.5
+
+State = namedtuple("State", ["psi", "height", "curvature"])
+
+
+def of_squares(bounds, columns, targets, residual, weights=1.0):
+    """The dual state of Σ (v/2)(f - y)²: slopes v (f - y) of residuals f - y, and what their planes cost."""
+    slope = weights * residual
+    psi = csr_array((slope, columns, bounds), shape=(USERS, ITEMS))
+    return State(psi, -(slope * targets).sum(), (slope * slope / weights).sum())
 
 
 def rated(seed, least=3, most=4):
@@ -86,7 +96,7 @@ def relaxed(loss, bounds, columns, y, prior, user_offsets=None):
     problem = cp.Problem(cp.Minimize(risk + penalty), [limit[0] for limit in limits])
     problem.solve(solver="CLARABEL")
     if loss == "squared":
-        state = of_squares(bounds, columns, y, scores.value - y, ITEMS)
+        state = of_squares(bounds, columns, y, scores.value - y)
         return problem.value, state.psi, state.height, state.curvature
     psi, height = np.zeros(y.size), 0.0
     for limit, low, heights, slopes in limits:
@@ -153,7 +163,7 @@ def test_it_is_below_the_best_of_fifty_descents_from_any_dual_state(loss):
         scores = rng.normal(size=y.size) * rng.choice([0.1, 1.0, 10.0])
         psi, height, curvature = np.zeros(y.size), 0.0, 0.0
         if loss == "squared":
-            state = of_squares(bounds, columns, y, scores - y, ITEMS)
+            state = of_squares(bounds, columns, y, scores - y)
             psi, height, curvature = state.psi.data, state.height, state.curvature
         else:
             for low, high in pairwise(bounds.tolist()):
@@ -171,7 +181,7 @@ def test_penalties_of_their_own_are_those_of_a_scaled_matrix():
     bounds, columns, y, prior = rated(6)
     rng = np.random.default_rng(7)
     lam_u, lam_m, lam_b = rng.uniform(0.1, 1.0, USERS), rng.uniform(0.1, 1.0, ITEMS), rng.uniform(0.5, 2.0, ITEMS)
-    state = of_squares(bounds, columns, y, rng.normal(size=y.size), ITEMS, rng.uniform(0.5, 2.0, y.size))
+    state = of_squares(bounds, columns, y, rng.normal(size=y.size), rng.uniform(0.5, 2.0, y.size))
     found = global_bound(state.psi, state.height, prior, lam_u, lam_m, lam_b, curvature=state.curvature)
     dense = state.psi.toarray()
     norm = np.linalg.norm(dense / np.sqrt(np.outer(lam_u, lam_m)), 2)
@@ -189,7 +199,7 @@ def test_the_plane_of_squares_lies_below_them():
     bounds, columns, y, _ = rated(8)
     rng = np.random.default_rng(9)
     weights = rng.uniform(0.5, 2.0, y.size)
-    state = of_squares(bounds, columns, y, rng.normal(size=y.size), ITEMS, weights)
+    state = of_squares(bounds, columns, y, rng.normal(size=y.size), weights)
     for theta in (0.3, 1.0, 2.5):
         for scores in rng.normal(size=(50, y.size)) * 5:
             plane = theta * state.height - theta**2 / 2 * state.curvature + theta * state.psi.data @ scores

@@ -32,7 +32,7 @@ from rankopt.losses import OrdinalHinge, PreferenceHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.rankers import CofiRanker, cofi_training, load_model
+from rankopt.rankers import CofiRanker, load_model
 from rankopt.rankers.cofi_training import SHORT
 from rankopt.ratings.table import Ratings
 
@@ -119,7 +119,7 @@ def test_above_lam_max_no_factors_are_left():
 
 
 def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monkeypatch):
-    monkeypatch.setattr(cofi_training, "USUAL", {"levels": 1.0, "orders": 1.0})
+    monkeypatch.setattr(regularization, "USUAL", {"levels": 1.0, "orders": 1.0})
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(40), np.arange(12), indexing="ij"))
     noise = Ratings.from_arrays(user, item, rng.integers(1, 6, user.size))
@@ -911,7 +911,7 @@ def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     run = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0), callbacks=[cut])
     with pytest.raises(MemoryError):
         run.fit(ratings)
-    monkeypatch.setattr("rankopt.rankers.cofi_training.choose_strength", None)
+    monkeypatch.setattr("rankopt.collaborative.regularization.choose_strength", None)
     again = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0)).fit(ratings)
     assert again.chosen_ == whole.chosen_
     np.testing.assert_array_equal(again.user_factors_, whole.user_factors_)
