@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 Bytes = NDArray[np.int8]
+Text = NDArray[Any]  # of uint8
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Arrays = TypeVar("Arrays")

@@ -166,7 +166,9 @@ READ_FLOATS = nb.types.Array(nb.float64, 1, "C", readonly=True)
 READ_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 
 NUMBERS = {"None": nb.void, "bool": nb.boolean, "int": nb.int64, "float": nb.float64}
-ARRAYS = {"Floats": nb.float64, "Ints": nb.int64, "Shorts": nb.int32, "Bytes": nb.int8, "Bools": nb.boolean}
+ARRAYS = {
+    "Floats": nb.float64, "Ints": nb.int64, "Shorts": nb.int32, "Bytes": nb.int8, "Bools": nb.boolean, "Text": nb.uint8,
+}  # fmt: skip
 
 KERNELS: list[Kernel[Any, Any]] = []
 """All kernels of the modules that were imported; those that others call come before them."""

@@ -174,7 +174,7 @@ def _order_evidence(profit: Exact, exponent: int, order: Ints, y: Floats | None)
     starts = [nothing] if y is None else [_below(y, exponent, int(np.abs(profit).max()), order), nothing]
     bounds = []
     for prices in starts:
-        settle(profit, order, prices, 0, min(PASSES, positions + 1))
+        settle.in_python(profit, order, prices, 0, min(PASSES, positions + 1))
         bounds.append(_assignment_bound(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
         if bounds[-1] == value:  # no bound is better
             return Evidence(Fraction(0), value, value)

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, booleans, finite, frozen, numbers
+from formulations.arrays import Bools, Floats, Ints, Out, Table, booleans, finite, frozen, numbers
 from formulations.compiled import compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
@@ -277,11 +276,8 @@ def deficient_positions(allowed: Bools) -> Ints:
     return np.array(sorted(reached), dtype=np.int64)
 
 
-PROFIT = nb.types.Array(nb.float64, 2, "C", readonly=True)
-ORDER = nb.types.Array(nb.int64, 1, "C", readonly=True)
-
-
-def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: int) -> int:
+@compiled()
+def settle(profit: Table[Floats], order: Ints, prices: Out[Floats], noise: float, passes: int) -> int:
     """Raise `prices` until prices[j] >= prices[order[i]] + profit[i, j] - profit[i, order[i]] for all i, j.
 
     Bellman-Ford with immediate updates, alternately down and up the positions. A position is visited only if the dual
@@ -313,16 +309,13 @@ def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: in
     return passes + 1
 
 
-settled = compiled(nb.int64(PROFIT, ORDER, nb.float64[::1], nb.float64, nb.int64))(settle)
-
-
 def shortest_path_prices(profit: Floats, order: Ints) -> Floats:
     """One dual per document for `profit` (k × n, -inf where not allowed) and the document at each position."""
 
     positions, documents = profit.shape
     prices = np.zeros(documents)
     noise = 4.0 * np.finfo(float).eps * float(np.abs(profit[np.isfinite(profit)]).max(initial=0.0))
-    settled(np.ascontiguousarray(profit), np.asarray(order, dtype=np.int64), prices, noise, positions + 1)
+    settle(np.ascontiguousarray(profit), np.asarray(order, dtype=np.int64), prices, noise, positions + 1)
     if documents > positions:
         idle = np.ones(documents, dtype=bool)
         idle[order] = False

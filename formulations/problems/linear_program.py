@@ -95,12 +95,6 @@ def _limits(name: str, values: Floats, size: int) -> Floats:
     return frozen(array)
 
 
-def _largest_limit(lower: Floats, upper: Floats) -> Floats:
-    """The largest finite limit in magnitude; 0 if there is none."""
-    sizes = [np.where(np.isfinite(limit), np.abs(limit), 0.0) for limit in (lower, upper)]
-    return np.maximum(*sizes)
-
-
 def _nearest_limit(values: Floats, lower: Floats, upper: Floats) -> Floats:
     """The magnitude of the limit that each value breaks or is next to; 0 without limits."""
     size = np.abs(np.where(np.abs(values - lower) <= np.abs(upper - values), lower, upper))
@@ -436,7 +430,8 @@ class LinearProgram(RowProgram):
         side = np.where(prices > 0.0, self.row_lower, self.row_upper)
         used = prices != 0.0
         if radius.any():
-            wrong += CARE * float(radius @ _largest_limit(self.row_lower, self.row_upper))
+            finite_limits = [np.where(np.isfinite(one), np.abs(one), 0.0) for one in (self.row_lower, self.row_upper)]
+            wrong += CARE * float(radius @ np.maximum(*finite_limits))
         row_terms, row_digits, dropped = products(prices[used], side[used])
         wrong += dropped
         bound = below(row_terms, row_digits, *terms, *parts, -wrong if wrong else 0.0)

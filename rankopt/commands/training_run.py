@@ -15,16 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankopt.commands import input_output
 from rankopt.commands import options as common
-from rankopt.commands.input_output import (
-    as_given,
-    as_json,
-    check_attributes,
-    queries_at,
-    shortened,
-    table,
-    write_report,
-)
 from rankopt.errors import OptionError, SharedQueriesWarning, TrainingInterruptedWarning, WorseThanInitWarning
 from rankopt.rankers import STRENGTHS
 
@@ -317,11 +309,13 @@ class Training:
         ranker = self._make_ranker()
         ranker._check_params()  # before anything is read
         labels, keep = self.quotas.labels, takes_missing(ranker, fitted=False)
-        queries = queries_at(self.train_file, self.unjudged, columns=self.columns, labels=labels, keep_missing=keep)
+        queries = input_output.queries_at(
+            self.train_file, self.unjudged, columns=self.columns, labels=labels, keep_missing=keep
+        )
         self._check_quotas(queries)
         validation = None
         if self.validate is not None:
-            validation = queries_at(
+            validation = input_output.queries_at(
                 self.validate,
                 self.unjudged,
                 queries.n_features,
@@ -364,11 +358,11 @@ class Training:
             from rankopt.report.ranker_pages import page_of_training
 
             name = f"{type(best[0]).__name__} on {Path(self.train_file).name}"
-            write_report(page, page_of_training(best[0], queries, *report, name, as_given()))
+            input_output.write_report(page, page_of_training(best[0], queries, *report, name, input_output.as_given()))
         if json_:
-            as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
+            input_output.as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
-            table(*report)
+            input_output.table(*report)
             advice = advice_on(best[1], self.ranker == "margin", str(getattr(best[0], "_start", lambda: "--init")()))
             for line in advice + _advice_on_scales(best[0], queries):
                 line = line.replace("eval_set", "--validate")
@@ -406,10 +400,10 @@ class Training:
             )
         for name, queries in read:
             own = self.quotas.admissible(queries)
-            check_attributes(queries, own)
+            input_output.check_attributes(queries, own)
             with common.cures_as_options():
                 lengths = Deployment.from_queries(queries.grouped(), own).lengths()
-            short = shortened(lengths, queries, self.quotas.k or 0)
+            short = input_output.shortened(lengths, queries, self.quotas.k or 0)
             click.echo(f"{name}: {short}" if short else "", err=True, nl=bool(short))
 
     def _keep(self, folder: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,10 @@ from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.sensitivity import SensitivityCurve, Side, read_limits, sensitivity
 from formulations.solving.solve import solve
 from rankopt.constraints.specs import attributes_of, label, resolve
+from rankopt.data.canonical_order import Arrangement
+from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.options import as_numbers
-
-if TYPE_CHECKING:
-    from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
 
 
 def rule_sensitivity(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from formulations.arrays import Floats, is_sparse
 from formulations.parallel import at_most
 from rankopt.boosting.ranker import COUNT, seeds_of
+from rankopt.constraints.admissible import Admissible
 from rankopt.data.canonical_order import canonical
+from rankopt.data.queries import Queries
 from rankopt.data.validation import taken
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.experimental.tree_ensemble import (
@@ -35,11 +37,6 @@ from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.run import store_score
 from rankopt.rankers.typing import AnyMeasure, Normalize, Seed
-
-if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
-    from rankopt.data.queries import Queries
-
 
 ROUNDS, MAX_ROUNDS = 100, 1000  # n_estimators=None: trees without eval_set, and at most with it
 

@@ -125,7 +125,8 @@ class _Worker:
             except Empty:
                 self.ended = True
                 self._kill()
-                far = f"killed after {seconds:g} s" if self.warm else f"killed: {self._late()} {allowed:g} s"
+                late = "a tiny first problem was not solved in" if self.ready else "it did not start in"
+                far = f"killed after {seconds:g} s" if self.warm else f"killed: {late} {allowed:g} s"
                 return replace(blank, **{"status": Outcome.TIMED_OUT, "message": far, **partial})
             if message is None:
                 self.ended = True
@@ -144,9 +145,6 @@ class _Worker:
                 partial = message["partial"]
             if "row" in message:
                 return BenchmarkRow.from_line(json.dumps(message["row"]))
-
-    def _late(self) -> str:
-        return "a tiny first problem was not solved in" if self.ready else "it did not start in"
 
     def _listen(self) -> None:
         """Queue the worker's messages; None at their end."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.measures.tied_ranking import position_in_query, query_of_row, running
 from rankopt.risk.risk import Shard
@@ -95,11 +95,13 @@ class FeatureVariances:
 
     def __call__(self, shard: Shard) -> Floats:
         every, found = np.arange(shard.scorer.dimensions), []
+        same_query = np.diff(query_of_row(shard.offsets)) == 0
         for begin in range(0, every.size, AT_ONCE):
             line = LineEvaluation(np.zeros(0), every[begin : begin + AT_ONCE])
             slopes = line._slopes(shard, line.directions)
             variances = line._variances(shard, line.directions, slopes)
-            found += np.where(_separates(shard, slopes), variances, 0.0).tolist()
+            differs = ((slopes[:, 1:] != slopes[:, :-1]) & same_query).any(axis=1)
+            found += np.where(differs, variances, 0.0).tolist()
         return np.array(found, dtype=np.float64)
 
 
@@ -147,12 +149,6 @@ def _variance(shard: Shard, values: Floats) -> float:
     apart = values - means[query]
     with np.errstate(over="ignore"):  # infinite, then: the caller divides by it
         return float(shares @ (apart * apart))
-
-
-def _separates(shard: Shard, lines: Floats) -> Bools:
-    """(D,) whether any query has two documents of different values in a line of (D, N)."""
-    same_query = np.diff(query_of_row(shard.offsets)) == 0
-    return np.asarray(((lines[:, 1:] != lines[:, :-1]) & same_query).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,23 +8,18 @@ Decimal numbers are rounded correctly, as by Python's `float`:
   that error could change the rounding, Python's `float` decides
 """
 
+from __future__ import annotations
+
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, Shorts
+from formulations.arrays import Floats, Ints, Out, Shorts, Table, Text
 from formulations.compiled import compiled, inlined
 from rankopt.data.svmlight.parser import INDEX_DIGITS, Parsed, Rules
 from rankopt.data.text import is_text
 
-Bytes = NDArray[Any]  # of uint8
-
-TEXT = nb.types.Array(nb.uint8, 1, "C", readonly=True)
-TABLE = nb.types.Array(nb.float64, 1, "C", readonly=True)
 LIMIT = 250  # powers of ten beyond it come near the ends of the range of doubles, where the error bound fails
 DIGITS = 18  # of a mantissa in int64
 EXACT, HARD, NONE = 0, 1, 2
@@ -71,8 +66,8 @@ def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[flo
     return value, value + (tail + slack) == value and value + (tail - slack) == value
 
 
-@compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE), internal=True)
-def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, int, int]:
+@compiled(internal=True)
+def number_at(text: Text, at: int, high: Floats, low: Floats) -> tuple[float, int, int]:
     """The decimal number that begins at `at`, where it ends, and whether it is EXACT, HARD (for Python) or NONE at all.
     The text ends with a byte that belongs to no number."""
     negative = text[at] == MINUS
@@ -123,11 +118,10 @@ SHORTEST_LINE, SHORTEST_ENTRY = len("1 qid:1\n"), len(" 1:1")
 """Bytes of a line of data, and of an entry with the blank before it."""
 
 NEWLINE, RETURN, TAB, BLANK, HASH, COLON, EQUALS, DELETE = 10, 13, 9, 32, 35, 58, 61, 127
-SPANS = nb.int64[:, ::1]
 
 
-@compiled(nb.int64(TEXT, nb.int64), internal=True)
-def _skip(text: Bytes, at: int) -> int:
+@compiled(internal=True)
+def _skip(text: Text, at: int) -> int:
     """The next byte that is no blank; a return that ends its line is one."""
     while text[at] == BLANK or text[at] == TAB:
         at += 1
@@ -135,7 +129,7 @@ def _skip(text: Bytes, at: int) -> int:
 
 
 @inlined
-def _word(text: Bytes, at: int) -> int:
+def _word(text: Text, at: int) -> int:
     """The end of the word that begins at `at`; a control character in it is its end too."""
     while text[at] > BLANK and text[at] != HASH and text[at] != DELETE:
         at += 1
@@ -143,7 +137,7 @@ def _word(text: Bytes, at: int) -> int:
 
 
 @inlined
-def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
+def _after(text: Text, at: int, word: bytes, fold: int) -> int:
     """The index after `word`, or -1 if `word` is not at `at`. fold: 32 to ignore case, else 0."""
     for letter in word:
         if text[at] | fold != letter:
@@ -152,15 +146,11 @@ def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
     return at
 
 
-@compiled(
-    nb.types.UniTuple(nb.int64, 4)(
-        TEXT, nb.float64, nb.int64, TABLE, TABLE, nb.float64[::1], nb.int64[::1], nb.int32[::1], nb.float64[::1],
-        nb.int64[::1], nb.int64[::1], SPANS, SPANS, SPANS,
-    )
-)  # fmt: skip
+@compiled()
 def _scan(
-    text: Bytes, missing: float, width: int, high: Floats, low: Floats, grades: Floats, bounds: Ints,
-    columns: Shorts, values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
+    text: Text, missing: float, width: int, high: Floats, low: Floats, grades: Out[Floats], bounds: Out[Ints],
+    columns: Out[Shorts], values: Out[Floats], lines: Out[Ints], starts: Out[Ints], qids: Out[Table[Ints]],
+    documents: Out[Table[Ints]], hard: Out[Table[Ints]],
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up. text ends with
     a newline. missing: an infinite one refuses missing values. lines: the newlines before each row. qids, documents:
