@@ -100,7 +100,7 @@ class Deltr:
             raise DataError(f"Deltr needs the attribute {self.attribute!r}, one value a document; pass attributes=.")
         values = queries.attributes[self.attribute]
         query, inside = query_of_row(offsets), np.asarray(values == self.protected)
-        if not inside.any():
+        if not inside.any() and np.asarray(values).dtype != np.bool_:
             known = ", ".join(sorted({repr(one) for one in np.asarray(values, dtype=object).tolist()})[:5])
             raise DataError(
                 f"no document has {self.attribute} = {self.protected!r}, the protected value of Deltr; it is {known}. "
