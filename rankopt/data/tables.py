@@ -119,6 +119,8 @@ def queries_of_frame(
         raise DataError(f"{where} has no column of queries ({usual}) among {_shown(names)}; name it: qid='...'")
     features = None if features is None else [*each("features", features, DataError)]
     words = None if attributes is None else [*each("attributes", attributes, DataError)]
+    if unnamed := [one for one in (*(features or ()), *(words or ())) if not isinstance(one, Hashable)]:
+        raise DataError(f"features and attributes are names of columns; got {unnamed[0]!r:.80}")
     labels = [name for name in labels if name in names and name not in roles.values()]
     wanted_columns = [*(features or ()), *(words or ()), *labels, *roles.values()]
     used = names if features is None else [name for name in names if name in wanted_columns]

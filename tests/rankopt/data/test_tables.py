@@ -329,6 +329,12 @@ def test_an_unknown_column_is_named(read):
         read(LINES, columns=["site", "genre"])
 
 
+def test_features_are_named_and_not_passed():
+    frame = pd.DataFrame({"qid": [1, 1], "x": [0.0, 1.0], "label": [0, 1]})
+    with pytest.raises(DataError, match="features and attributes are names of columns; got array"):
+        read_table(frame, features=np.ones((2, 2)))
+
+
 def test_documents_without_a_key_cannot_be_joined(read, queries):
     with pytest.raises(DataError, match="no document ids"):
         read(LINES, queries.replace(document_ids=None))
