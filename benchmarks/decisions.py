@@ -25,7 +25,7 @@ from rankopt.losses import MarginLoss, get_bound
 from rankopt.rankers import LargeMarginRanker
 
 PROBLEMS = ("shortest-path", "knapsack", "assignment")
-SEEDS = {100: 10, 1000: 5}
+SEEDS = {100: 10, 1000: 7}
 TINY = 1e-6  # λ of the minimum of SPO+, centered at 0
 OWN: dict[str, dict[str, Any]] = {
     "least squares": {"loss": "squared"}, "SPO+": {}, "SPO+, λ = 1e-6": {"lam": TINY, "w0": "zeros"},
