@@ -135,7 +135,7 @@ class Highs(Solver):
 
     def solve_costs(self, problem: LinearProgram, costs: Floats) -> tuple[Floats, Floats]:
         """(m, n) optimal points and (m, rows) duals of a program without integers under each row of costs (m, n), each
-        from the basis of a feasible point, so that no row depends on another; not verified. Errors are as in `solve`."""
+        from the basis of a feasible point, so that no row depends on another; not verified. Errors as in `solve`."""
         run = _Run(problem, self, relaxed=True, explains=False)
         points, duals, columns = np.empty(costs.shape), np.zeros((len(costs), problem.row_lower.size)), costs.shape[1]
         sign = -1.0 if problem.is_maximization else 1.0
