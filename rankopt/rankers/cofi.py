@@ -388,10 +388,10 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Raise ModelError where fitted attributes are missing, of other shapes, or not finite, or cannot be used."""
-        ids = [getattr(self, name, None) for name in ("user_ids_", "item_ids_")]
+        ids: list[Any] = [getattr(self, name, None) for name in ("user_ids_", "item_ids_")]
         if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
             raise ModelError("user_ids_ or item_ids_ are missing or are no ids.")
-        n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
+        n, m = len(ids[0]), len(ids[1])
         known = getattr(self, "item_factors_", None)
         width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
         shapes: dict[str, tuple[int, ...]] = {
