@@ -84,7 +84,7 @@ def learning(run: Run) -> None:
 
     p: of the paired randomization test of IPS against naive."""
     names = run.chosen(run.size(["MQ2008", "OHSUMED"], ["digits"]))
-    sizes = run.size([1000, 10_000, 100_000, 1_000_000], [1000])
+    sizes = run.size([1000, 10_000, 100_000, 1_000_000, 10_000_000], [1000])
     largest = 10_000  # sessions for XGBoost, whose lists are sessions
     row = table("set", "sessions", "production", "naive", "IPS", "DR", "XGBoost unbiased", "full information", "p")
     for name in names:

@@ -25,7 +25,6 @@ from rankopt.losses import MarginLoss, get_bound
 from rankopt.rankers import LargeMarginRanker
 
 PROBLEMS = ("shortest-path", "knapsack", "assignment")
-SEEDS = {100: 10, 1000: 7}
 TINY = 1e-6  # λ of the minimum of SPO+, centered at 0
 OWN: dict[str, dict[str, Any]] = {
     "least squares": {"loss": "squared"}, "SPO+": {}, "SPO+, λ = 1e-6": {"lam": TINY, "w0": "zeros"},
@@ -138,7 +137,7 @@ def regret(run: Run) -> None:
     kinds = list(product(run.chosen(PROBLEMS), run.size((100, 1000), (20,)), (0.0, 0.5)))
     regrets, summary = [], []
     for name, count, noise in kinds:
-        seeds = range(run.seed, run.seed + run.count(SEEDS.get(count, 2), 2))
+        seeds = range(run.seed, run.seed + run.count(10, 2))
         cells = [(name, count, noise, degree, seed) for degree in degrees for seed in seeds]
         found = [run.results.get(partial(measured, *cell), *cell) for cell in cells]
         values = {method: 100.0 * np.array([one[method] for one in found]) for method in found[0]}

@@ -33,7 +33,7 @@ class Arrangement(CompactReprMixin):
     """A reordered subset of queries as a view: document j has the features `features[rows[j]]`, which are not copied.
     The fields are those of `Queries`: `offsets` (m + 1,) delimits the documents of queries, `relevance` (N,) and the
     columns of `attributes` are in document order. `weights` (m,): one per query. `input_order` (N,): the caller's row
-    of each document, None where there is no caller."""
+    of each document, None where there is no caller. `has_gains`: `relevance` are estimates, as from clicks."""
 
     features: Features
     rows: Ints
@@ -43,6 +43,7 @@ class Arrangement(CompactReprMixin):
     query_ids: tuple[Hashable, ...]
     attributes: Mapping[str, NDArray[Any]]
     input_order: Ints | None = None
+    has_gains: bool = False
 
     def __len__(self) -> int:
         return int(self.offsets.size) - 1
@@ -82,8 +83,8 @@ class Arrangement(CompactReprMixin):
     def select(self, chosen: Ints) -> Arrangement:
         """The queries of these positions, in this order."""
         documents = rows_of(self.offsets, chosen)
-        return Arrangement(
-            features=self.features,
+        return replace(
+            self,
             rows=self.rows[documents],
             offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[chosen])]),
             weights=self.weights[chosen],
@@ -217,6 +218,7 @@ def canonical(
         query_ids=queries.query_ids,  # for messages only
         attributes={name: queries.attributes[name][order] for name in attributes},
         input_order=queries.input_order[order],
+        has_gains=queries.has_gains,
     )
     return arranged.select(by_content)
 

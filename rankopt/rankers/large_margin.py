@@ -61,8 +61,8 @@ class LargeMarginRanker(OptimizedRanker):
     w0 : default None
         Center of the regularizer and start of training: "ridge" (`RegressionRanker()` scaled to margins of 1),
         "ranksvm" (`PairwiseRanker()`), "regression" (least squares on the gains [ORM, section 6.3]), "zeros",
-        or an array (d,). The default is "zeros" for the convex bound, else "ridge". Its computation does not
-        count towards max_iter and time_limit.
+        or an array (d,). The default is "zeros" for the convex bound, else "ridge". With gains from clicks pairs
+        count by their difference of gains in both. Its computation does not count towards max_iter and time_limit.
     lam, C : defaults "scale", None
         The regularization strength λ: a number > 0, "scale", or "auto", which chooses a multiple of "scale" by
         cross-validation over queries. "scale" is 3 U / m, with U the mean squared distance of the features from

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, OptionError
 from rankopt.fitting import raise_interruptions
 from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.losses.preferences import PreferenceHinge
 from rankopt.losses.smooth import smoothable
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import MeasureMix, parse
@@ -85,11 +87,13 @@ def workers(ranker: Any) -> tuple[str, int | None]:
 
 
 def by_pairs(ranker: Any, queries: Arrangement, strength: float, box: Floats | None = None) -> Floats:
-    """RankSVM at the `natural_lam` of this strength. Limits of time begin afterwards: a start that they cut off would
-    depend on the speed of the machine."""
+    """RankSVM at the `natural_lam` of this strength, on gains with pairs `by_difference`. Limits of time begin
+    afterwards: a start that they cut off would depend on the speed of the machine."""
     engine = get_engine(*workers(ranker))
-    risk = Risk(shards_of_grades(queries, PairwiseHinge), engine)
-    lam, units = natural_lam(queries, risk.weights.size, strength), feature_units(queries)
+    pairs, loss = (by_difference(queries), LINEAR) if queries.has_gains else (queries, PairwiseHinge)
+    risk = Risk(shards_of_grades(pairs, loss), engine)
+    count = 1.0 / float(risk.weights @ risk.weights) if queries.has_gains else risk.weights.size
+    lam, units = natural_lam(queries, count, strength), feature_units(queries)
     objective = Objective(
         risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets), units=units
     ).within(box)
@@ -98,6 +102,23 @@ def by_pairs(ranker: Any, queries: Arrangement, strength: float, box: Floats | N
     if outcome.certificate.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt("interrupted before the first step was done")
     return outcome.w
+
+
+LINEAR = partial(PreferenceHinge, gain="linear")
+
+
+def by_difference(queries: Arrangement) -> Arrangement:
+    """The queries with gains whose mean difference over pairs is 1, and the deviation of the gains as a factor of their
+    weight: the mean hinge, weighted by differences of gains, is continuous in them. Pairs that count equally are not:
+    estimates from clicks have no equal gains, and half of the pairs of equally relevant documents are wrong. The number
+    of queries that count is 1 / Σ_q v_q² then."""
+    starts, sizes = queries.offsets[:-1], np.diff(queries.offsets)
+    gains = queries.graded - np.repeat(np.add.reduceat(queries.graded, starts) / sizes, sizes)
+    gains /= np.abs(gains).max() or 1.0
+    mean = LINEAR(gains, queries.offsets).at(np.zeros(gains.size)).value
+    gains /= np.repeat(np.where(mean > 0, mean, 1.0), sizes)
+    deviation = np.sqrt(np.add.reduceat(gains**2, starts) / sizes) * mean
+    return replace(queries, relevance=gains, weights=queries.weights * deviation)
 
 
 def get_start(name: str, known: Mapping[str, str]) -> Callable[..., Floats]:
@@ -123,7 +144,7 @@ ZERO_STRENGTH = 0.1  # the same for rankers that start at w = 0
 FAINT = 1e-280  # spreads below this lose digits in double precision
 
 
-def natural_lam(queries: Arrangement, count: int, strength: float = STRENGTH) -> float:
+def natural_lam(queries: Arrangement, count: float, strength: float = STRENGTH) -> float:
     """λ = 3 U / m of m = count queries with something to order: `lam="scale"`. Features that vary nowhere leave 3 / m.
 
     The regularizer is (λ/2) Σ_j ((w_j - w₀_j) / units_j)², in `feature_units`: no column of another scale can spoil it.
