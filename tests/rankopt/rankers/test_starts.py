@@ -270,7 +270,7 @@ def test_next_to_no_noise_of_gains_changes_next_to_nothing():
     y[qid < 15] = 0.0  # equal gains, which noise makes different
     queries = Queries.from_arrays(X, y, qid=qid)
     exact, noisy = (LargeMarginRanker().fit(queries.with_gains(y + c * noise)).w0_ for c in (0.0, 1e-9))
-    assert_allclose(noisy, exact, rtol=0.05)  # starts are not trained further; pairs that count equally give a quarter less
+    assert_allclose(noisy, exact, rtol=0.05)  # equally weighted pairs give a quarter less
 
 
 def test_ranksvm_is_the_pairwise_ranker():
