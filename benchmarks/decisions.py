@@ -21,7 +21,7 @@ from benchmarks.data import set_names, splits
 from rankopt.data import Queries, decision_samples
 from rankopt.data.normalization import normalize
 from rankopt.decisions import DecisionRegressor, ProblemOracle
-from rankopt.losses import MarginLoss, get_bound
+from rankopt.losses import MarginLoss
 from rankopt.rankers import LargeMarginRanker
 
 PROBLEMS = ("shortest-path", "knapsack", "assignment")
@@ -67,7 +67,7 @@ class Instances:
         return float((self.oracle.optimal.value - (self.oracle.profit * decision).sum(axis=1)).mean()) / self.scale
 
     def spo_plus(self, predicted: np.ndarray) -> float:
-        return float(MarginLoss.build(self.oracle, get_bound("convex")).at(2.0 * self.sign * predicted).value.mean())
+        return float(MarginLoss(self.oracle, "convex").at(2.0 * self.sign * predicted).value.mean())
 
 
 def adam(model: Any, loss: Callable[..., Any], seed: int, X: Any, *known: Any, epochs: int | None = None) -> Any:

@@ -189,14 +189,14 @@ def check_bound(bound: Bound) -> None:
     for relevance, offsets in small_queries(seed=3, largest=5):
         rankings = argmax(relevance, offsets)
         scores = rng.integers(-1, 2, relevance.size).astype(np.float64)
-        values = MarginLoss.build(rankings, bound).at(scores).value
+        values = MarginLoss(rankings, bound).at(scores).value
         for q, (low, high) in enumerate(pairwise(offsets.tolist())):
             s, discount, gain = scores[low:high], rankings.problem.discount[low:high], rankings.problem.gain[low:high]
             orders = map(list, permutations(range(high - low)))
             allowed = [order for order in orders if (np.diff(s[order]) <= 0).all()]
             regret = rankings.best[q] - min(float(discount @ gain[order]) for order in allowed)
             assert values[q] >= regret - 1e-12, "a bound must not be below the regret"
-    check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
+    check_loss(lambda relevance, offsets: MarginLoss(argmax(relevance, offsets), bound))
     from rankopt.constraints.admissible import Admissible
     from rankopt.rankers.large_margin import LargeMarginRanker
     from rankopt.rankers.matching import MatchingRanker
@@ -228,7 +228,7 @@ def check_map(
         n, m = relevance.size, offsets.size - 1
         ones, ids = np.full(m, 1.0 / m), tuple(range(m))
         queries = Arrangement(np.zeros((n, 0)), np.arange(n), offsets, ones, relevance, ids, {})
-        return MarginLoss.build(
+        return MarginLoss(
             feature_map.from_queries(queries, parsed, position_weights, get_solver("exact")), get_bound(bound)
         )
 

@@ -55,7 +55,7 @@ def margin(bound):
             position_weights=lambda n: np.arange(1.0, n + 1) ** -0.5,
             offsets=offsets,
         )
-        return MarginLoss.build(PositionalOracle(problem, get_solver("exact")), get_bound(bound))
+        return MarginLoss(PositionalOracle(problem, get_solver("exact")), bound)
 
     return build
 

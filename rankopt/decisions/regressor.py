@@ -20,7 +20,6 @@ from formulations.problems.problem import Problem
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.fitting import atomic, warn_interrupted
-from rankopt.losses import get_bound
 from rankopt.losses.margin import Convex, MarginLoss
 from rankopt.losses.oracle_problem import Decisions, ProblemOracle, check_unit_box, feasible_set, variables_of
 from rankopt.optimize import get_method
@@ -36,13 +35,9 @@ from rankopt.rankers.run import NOTHING, follow_path, store_outcome, warn_of_gap
 from rankopt.rankers.typing import AnyEngine, AnyMethod, AnySolver, Callbacks
 from rankopt.scorers.linear import Linear, Slots
 
-LOSSES = {"spo+": "convex", "tie-aware": "tie-aware", "nonconvex": "nonconvex", "hamming": "convex"}
-"""The bound of the regret of each loss but "squared"."""
-
 SHARD = 256  # instances of a shard, where they are solved one by one: what a worker of an engine takes at a time
 
-
-SMALLEST, LARGEST = 1e-140, 1e140  # the largest cost in magnitude: squares of costs are doubles
+SMALLEST, LARGEST = 1e-140, 1e140  # the largest cost in magnitude, and the largest feature: squares are doubles
 
 SCALE, RIDGE = 0.1, 1e-6
 """What lam="scale" is in units of (risk at the least-squares weights) / ‖these weights‖²; and for "squared", in units
@@ -139,7 +134,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
 
     _rules: ClassVar[Rules] = {
         **RUN,
-        "loss": (*LOSSES, "squared"),
+        "loss": ("spo+", "tie-aware", "nonconvex", "hamming", "squared"),
         "lam": (POSITIVE, "scale"),
         "fit_intercept": (bool,),
         "relaxed": (bool,),
@@ -291,18 +286,18 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
                 f"problem must be a problem of formulations, a model of another tool, or a function from a row of X to "
                 f"one; got {self.problem!r:.80}"
             )
-        found = tuple(feasible_set(self._problem_of(row)) for row in np.asarray(X))
+        found = tuple(self._problem_of(i, row) for i, row in enumerate(np.asarray(X)))
         if len({(one.is_maximization, variables_of(one)) for one in found}) > 1:
             raise OptionError("problem must return problems of one sense and of one number of variables")
         return found
 
-    def _problem_of(self, row: Any) -> Any:
+    def _problem_of(self, i: int, row: Any) -> Problem:
         try:
-            return self.problem(row)
-        except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-                raise  # from inside the function
-            raise OptionError(f"problem = {self.problem!r:.80} is no function of a row of X: {error}") from error
+            return feasible_set(self.problem(row))
+        except Exception as error:  # whatever a function of the user does
+            raise OptionError(
+                f"problem = {self.problem!r:.80} makes no problem of instance {i}: {type(error).__name__}: {error}"
+            ) from error
 
     def _read(self, X: Any, costs: Any, decisions: Any, sample_weight: Any) -> _Data:
         check_options(self)
@@ -313,7 +308,9 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         features, problems = self._features(X, reset=True), self._problems(X)
         n = variables_of(problems[0])
         known = _matrix("decisions" if costs is None else "costs", decisions if costs is None else costs, features, n)
-        size = float(np.abs(known).max(initial=0.0))
+        size, largest = (float(np.abs(values).max(initial=0.0)) for values in (known, features))
+        if largest > LARGEST:
+            raise DataError(f"the largest feature must be at most {LARGEST}; got {largest:g}. Rescale the features.")
         if costs is not None and size and not SMALLEST <= size <= LARGEST:
             raise DataError(
                 f"the largest cost must be between {SMALLEST} and {LARGEST}; got {size:g}. Rescale the costs."
@@ -348,9 +345,10 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
     def _objective(self, data: _Data) -> Objective:
         oracle, regression, n = data.oracle, data.regression(), data.oracle.profit.shape[1]
         linear = Linear(2.0 * data.sign * data.design, np.arange(len(data.design)))  # scores are twice the profits
-        bound: Any = get_bound(LOSSES[self.loss])
+        bound: Any = self.loss
         if self.loss == "hamming":
             check_unit_box(oracle)
+            bound = "convex"
         if broken := oracle.broken:
             bound = _AnySign()
             warnings.warn(
@@ -366,21 +364,23 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
+        pulled, units = regression if self.lam == "scale" else None, None
+        if pulled is not None:
+            root = np.sqrt(data.rows @ data.design**2)
+            units = np.resize(np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0), pulled.size)
         objective = objective_of(
-            MarginLoss.build(oracle, bound),
+            MarginLoss(oracle, bound),
             linear if oracle.flat else Slots(linear, n),
             lam=1.0 if self.lam == "scale" else float(self.lam),
             w0=self._w0(regression, "zeros" if regression is None else "regression"),
             weights=data.weights,
+            units=units,
             master_solver=self.master_solver,
             engine=get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs),
             rows=SHARD * (n if oracle.flat else 1),
         )
-        if self.lam == "scale" and regression is not None:
-            root = np.sqrt(data.rows @ data.design**2)
-            units = np.resize(np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0), regression.size)
-            objective = replace(objective, units=units)
-            size, risk = 2.0 * objective.regularizer(objective.w0 + regression), objective.risk.at(regression).bound
+        if pulled is not None:
+            size, risk = 2.0 * objective.regularizer(objective.w0 + pulled), objective.risk.at(pulled).bound
             gain, cost = (float(np.abs(part).max()) or 1.0 for part in (oracle.profit, np.asarray(data.targets)))
             known = risk > NOTHING * gain and size > NOTHING * cost**2
             objective = replace(objective, lam=SCALE * risk / size if known else gain / cost**2)

@@ -7,12 +7,13 @@ highest-scoring of all measure-optimal outputs. Nonconvex: the highest-scoring o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from formulations.arrays import Floats
 from rankopt.errors import OptionError
+from rankopt.losses import get_bound
 from rankopt.losses.loss import LossValue, is_nonnegative
 from rankopt.losses.oracle import MaxOracle
 from rankopt.measures.tied_ranking import query_of_row
@@ -68,27 +69,31 @@ class Bound(Protocol):
 class MarginLoss:
     """loss_q(s) = max_y [r(y)ᵀs - gain(y)] + max_y gain(y) - r̄ᵀs for every query q of a batch [ORM, eq. 20 to 22].
 
-    argmax: the feature map with its queries. bound: selects the reference r̄. fixed: a reference r̄ that does not
-    depend on the scores: of a convex bound, or of the convex majorant of another bound. paid: (m,) its penalty for soft
-    constraints, if any (`charges`).
+    argmax: the feature map with its queries. bound: selects the reference r̄: "convex" (of decisions "spo+"),
+    "tie-aware", "nonconvex" or a `Bound`. fixed: a reference r̄ that does not depend on the scores: of a convex bound,
+    or of the convex majorant of another bound. paid: (m,) its penalty for soft constraints, if any (`charges`).
     """
 
     argmax: MaxOracle
-    bound: Bound
+    bound: Any
     fixed: Floats | None = None
     paid: Floats | None = None
 
-    @classmethod
-    def build(cls, argmax: MaxOracle, bound: Bound) -> MarginLoss:
-        """The loss; the reference of a convex bound is computed once, here. Other bounds use the map `raised`, if it
-        has one: it gives the same bound of the regret, but makes the margin of the ranking by score convex."""
-        if not isinstance(getattr(bound, "convex", None), bool) or not hasattr(argmax, "best_then_score"):
-            raise OptionError(
-                f"a margin loss needs a MaxOracle and a bound, such as get_bound('convex'); got {argmax!r:.80} and "
-                f"{bound!r:.80}"
-            )
-        loss = cls(argmax if bound.convex else getattr(argmax, "raised", argmax), bound)
-        return loss.majorant(np.zeros(argmax.shape)) if bound.convex else loss
+    def __post_init__(self) -> None:
+        """The reference of a convex bound is computed once, here. Other bounds use the map `raised`, if it has one: it
+        gives the same bound of the regret, but makes the margin of the ranking by score convex."""
+        if not hasattr(self.argmax, "best_then_score"):
+            raise OptionError(f"a margin loss needs a rankopt.losses.MaxOracle; got {self.argmax!r:.80}")
+        bound = get_bound("convex" if isinstance(self.bound, str) and self.bound == "spo+" else self.bound)
+        object.__setattr__(self, "bound", bound)
+        if self.fixed is not None:
+            return
+        if bound.convex:
+            fixed, paid = reference_of(self.argmax, bound, np.zeros(self.argmax.shape))
+            object.__setattr__(self, "fixed", fixed)
+            object.__setattr__(self, "paid", paid)
+        else:
+            object.__setattr__(self, "argmax", getattr(self.argmax, "raised", self.argmax))
 
     @property
     def convex(self) -> bool:

@@ -98,12 +98,12 @@ class RegretBound:
     def loss(self, queries: Arrangement, solver: Solver) -> Loss:
         """The loss of these queries, all of which have something to order."""
         if not isinstance(self.measure, MeasureMix):
-            return MarginLoss.build(self.argmax(queries, solver), self.bound)
+            return MarginLoss(self.argmax(queries, solver), self.bound)
         parts = []
         for weight, regret in self.parts:
             own = np.flatnonzero(orderable(queries.graded, queries.offsets, regret.measure))
             if own.size:
-                loss = MarginLoss.build(regret.argmax(queries.select(own), solver), self.bound)
+                loss = MarginLoss(regret.argmax(queries.select(own), solver), self.bound)
                 parts.append(PartOf(weight, loss, own, rows_of(queries.offsets, own)))
         return Combination(tuple(parts), queries.offsets, self.measure.slack == "shared")
 

@@ -17,6 +17,7 @@ from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import STALLED_AFTER, IterationInfo, State, TrainingState
 
 Callback = Callable[[Step, State], bool | None]  # called after every step; stops the run by returning True
+Limits = tuple[int, float | None, tuple[Callback, ...]]  # of a run: steps, seconds, and callbacks
 
 
 class Method(Protocol):
@@ -47,16 +48,10 @@ class Clock:
     began: float
 
     @classmethod
-    def started(
-        cls,
-        max_iter: int,
-        time_limit: float | None,
-        callbacks: tuple[Callback, ...] = (),
-        steps: Sequence[Step] = (),
-    ) -> Clock:
+    def started(cls, limits: Limits, steps: Sequence[Step]) -> Clock:
         """A clock that runs from now on; seconds of a run that goes on after `steps` count."""
         used = steps[-1].seconds if steps else 0.0
-        return cls(max_iter, time_limit, callbacks, perf_counter() - used)
+        return cls(*limits, perf_counter() - used)
 
     @property
     def ends(self) -> float | None:
@@ -113,16 +108,15 @@ Keep = Callable[[TrainingState], None]  # called after every step and at the end
 def train(
     objective: Objective,
     method: Method,
-    start: Floats,
+    begun: TrainingState,
     tol: float,
-    clock: Clock,
-    judge: Judge | None = None,
-    begun: TrainingState | None = None,
-    keep: Keep | None = None,
-    known: Training | None = None,
-    prove: bool = True,
+    limits: Limits,
+    judge: Judge | None,
+    keep: Keep | None,
+    known: Training | None,
+    prove: bool,
 ) -> Training:
-    """Minimize J from `start`, or from the state `begun` of an earlier run, to a relative gap of `tol`.
+    """Minimize J from the state `begun`, a first one or that of an earlier run, to a relative gap of `tol`.
 
     At each w a nonconvex risk has a convex majorant that touches it there: the reference is fixed at w. The method
     decreases the majorant, then the reference is updated at the better point. Training ends when the majorant at w can
@@ -134,12 +128,11 @@ def train(
     point so far; a second interruption raises KeyboardInterrupt. The master solver gets the remaining time as its
     limit.
     """
+    clock = Clock.started(limits, begun.history)
     objective = replace(objective, ends=clock.ends)
     convex = objective.risk.convex
-    if begun is None:
-        now = TrainingState(method.start(objective, start))
-    else:  # what ended it may have been a limit that is another now
-        now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit(begun.history))
+    # what ended it may have been a limit that is another now
+    now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit(begun.history))
     seen = None if judge is None else JudgeScores(judge)
     now, failure = _follow(now, objective, method, tol, clock, seen, keep)
     now, failure = _finish(now, failure, objective, method, tol)

@@ -23,11 +23,11 @@ from formulations.solvers.function_solver import function_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, OptionError
-from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.optimize import get_method
-from rankopt.optimize.concave_convex import Clock, Judge, Training, train
+from rankopt.optimize.concave_convex import Judge, Training
 from rankopt.optimize.objective import Objective
+from rankopt.optimize.path import follow
 from rankopt.options import POSITIVE, RUN, as_numbers, check
 from rankopt.risk.risk import Risk, shards_of
 from rankopt.scorers.linear import Linear, Slots
@@ -40,6 +40,7 @@ def minimize_risk(
     lam: float,
     w0: Any = None,
     weights: Any = None,
+    units: Any = None,
     method: Any = "bundle",
     master_solver: Any = "auto",
     engine: Any = "serial",
@@ -54,12 +55,13 @@ def minimize_risk(
     Parameters
     ----------
     loss : a `rankopt.losses.loss.Loss` with `offsets` (m + 1,), such as a `MarginLoss` or a `ConvexLoss`; or a
-        `rankopt.losses.MaxOracle`, of which the convex margin loss is minimized (`MarginLoss.build` has the others).
+        `rankopt.losses.MaxOracle`, of which the convex margin loss is minimized.
     X : features (N, d) of the documents, dense or CSR, query i in rows offsets[i] : offsets[i + 1]; s = X w. Where
         scores are (N, k), w is k times (d,) in a row. Or a `Linear` or `Slots` of `rankopt.scorers.linear`.
     lam : the regularization strength, positive.
     w0 : where the regularizer is centered and training starts; None is 0.
     weights : (m,) weights of the queries, scaled to sum to 1; None weighs them alike.
+    units : of w, so that the regularizer is (lam/2) Σ_j ((w_j - w0_j) / units_j)²; w_j is w0_j where units_j is 0.
     method, master_solver, engine, tol, max_iter, time_limit, callbacks : as in `LargeMarginRanker`.
     judge : a function of w; of the points that w passes through, the one of greatest value is returned.
 
@@ -74,12 +76,12 @@ def minimize_risk(
     for name, value in (("tol", tol), ("max_iter", max_iter), ("time_limit", time_limit), ("callbacks", callbacks)):
         check(name, value, RUN[name])
     objective = objective_of(
-        loss, X, lam=lam, w0=w0, weights=weights, master_solver=master_solver, engine=get_engine(engine)
+        loss, X, lam=lam, w0=w0, weights=weights, units=units, master_solver=master_solver, engine=get_engine(engine)
     )
+    limits = max_iter, time_limit, tuple(callbacks)
     with ended(objective.risk.engine, isinstance(engine, str)):
-        objective.prepare()
-        clock = Clock.started(max_iter, time_limit, tuple(callbacks))
-        return train(objective, get_method(method), objective.start, tol, clock, judge)
+        (found,) = follow(objective, get_method(method), objective.start, (objective.lam,), tol, limits, judge)
+    return found
 
 
 def objective_of(
@@ -89,13 +91,14 @@ def objective_of(
     lam: float,
     w0: Any = None,
     weights: Any = None,
+    units: Any = None,
     master_solver: Any = "auto",
     engine: Any,
     rows: int | None = None,
 ) -> Objective:
     """The objective that `minimize_risk` minimizes. rows: after which a shard is closed."""
     check("lam", lam, (POSITIVE,))
-    loss = loss if hasattr(loss, "majorant") else MarginLoss.build(loss, get_bound("convex"))
+    loss = loss if hasattr(loss, "majorant") else MarginLoss(loss, "convex")
     oracle = getattr(loss, "argmax", loss)
     offsets: Ints = np.asarray(oracle.offsets, dtype=np.int64)
     scorer = _scorer(X, getattr(oracle, "shape", (int(offsets[-1]),)))
@@ -103,10 +106,14 @@ def objective_of(
     if v.shape != (offsets.size - 1,) or not (np.isfinite(v).all() and (v > 0).all()):
         raise OptionError(f"weights must be {offsets.size - 1} positive numbers; got shape {v.shape}. Leave 0 out.")
     start = np.zeros(scorer.dimensions) if w0 is None else as_numbers("w0", w0).ravel()
-    if start.shape != (scorer.dimensions,) or not np.isfinite(start).all():
-        raise OptionError(f"w0 must be {scorer.dimensions} finite numbers; got shape {start.shape}")
+    scale = None if units is None else as_numbers("units", units).ravel()
+    for name, own in (("w0", start), ("units", start if scale is None else scale)):
+        if own.shape != (scorer.dimensions,) or not np.isfinite(own).all():
+            raise OptionError(f"{name} must be {scorer.dimensions} finite numbers; got shape {own.shape}")
+    if scale is not None and scale.min(initial=0.0) < 0.0:
+        raise OptionError(f"units must not be negative; got {scale.min():g}. Pass 0 for a weight that stays at w0.")
     risk = Risk(shards_of(scorer, offsets, v / v.sum(), loss, rows), engine)
-    return Objective(risk, float(lam), start, as_master(master_solver, Objective), is_small(offsets))
+    return Objective(risk, float(lam), start, as_master(master_solver, Objective), is_small(offsets), units=scale)
 
 
 def _scorer(X: Any, shape: tuple[int, ...]) -> Linear | Slots:

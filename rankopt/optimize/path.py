@@ -1,8 +1,8 @@
-"""A regularization path: minimize J for a sequence of lam over the same planes."""
+"""The driver of `minimize_risk` and of all estimators that minimize a risk: J for one lam, or for a path of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from formulations.arrays import Floats
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.concave_convex import TWICE, Clock, Judge, Method, Training, train
+from rankopt.optimize.concave_convex import TWICE, Judge, Keep, Limits, Method, Training, train
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State, TrainingState
 
@@ -21,9 +21,11 @@ def follow(
     start: Floats,
     lams: Sequence[float],
     tol: float,
-    clock: Callable[[], Clock],
+    limits: Limits,
     judge: Judge | None = None,
     prove: bool = True,
+    resumed: TrainingState | None = None,
+    keep: Keep | None = None,
 ) -> Iterator[Training]:
     """Minimize J for each of `lams` in turn, warm-started from the previous one; pass the largest first.
 
@@ -31,20 +33,22 @@ def follow(
     model of the new objective, without a pass over the queries, and takes no step if that closes the gap; others
     restart at the last w. If the objective `restarts`, each run begins at `start`, with these planes. With a judge
     each run of a nonconvex objective is that of a separate fit: from a previous solution it would pass fewer points
-    that the judge may like better. `clock` sets the limits of each run. An interruption ends the path after the
-    interrupted run; a second one raises KeyboardInterrupt.
+    that the judge may like better. The `limits` are of each run. The first one continues from `resumed`, if any.
+    An interruption ends the path after the interrupted run; a second one raises KeyboardInterrupt.
     """
+    objective.prepare()
     outcome, before = None, objective
     for lam in lams:
         own = replace(objective, lam=lam)
         try:
             if outcome is None or (judge is not None and not own.risk.convex):
-                now = TrainingState(method.start(own, start))
+                now = resumed or TrainingState(method.start(own, start))
+                resumed = None
             elif own.restarts and not own.risk.convex:
                 now = TrainingState(_with(outcome.state.planes, method.start(own, start), method))
             else:
                 now = begun(continued(outcome.state, before, own, method), tol)
-            outcome = train(own, method, start, tol, clock(), judge, now, known=outcome, prove=prove)
+            outcome = train(own, method, now, tol, limits, judge, keep, outcome, prove)
         except KeyboardInterrupt as interruption:
             if outcome is None or interruption.args == (TWICE,):
                 raise

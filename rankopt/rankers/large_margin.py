@@ -229,7 +229,7 @@ class LargeMarginRanker(OptimizedRanker):
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
             inner, solver, sets = self._inner(), self._argmax_under_constraints(), admissible.for_queries
             chosen, argmax = AdmissibleArgmax.from_queries(queries, inner, regret.position_weights, sets, start, solver)
-            return chosen, MarginLoss.build(argmax, regret.bound)
+            return chosen, MarginLoss(argmax, regret.bound)
 
         return shards(queries, build)
 

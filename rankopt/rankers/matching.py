@@ -240,7 +240,7 @@ class MatchingRanker(OptimizedRanker):
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
             chosen, argmax = self._learnable(queries, worth)
-            return chosen, MarginLoss.build(argmax, bound)
+            return chosen, MarginLoss(argmax, bound)
 
         return shards(queries, build, lambda linear: linear if worth.ndim == 1 else Slots(linear, worth.shape[1]))
 

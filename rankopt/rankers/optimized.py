@@ -26,10 +26,11 @@ from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
-from rankopt.optimize.concave_convex import Clock, Training, train
+from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.minimize import as_master
 from rankopt.optimize.objective import Objective, largest
+from rankopt.optimize.path import follow
 from rankopt.options import POSITIVE, RUN, Rules, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS, starts
@@ -186,7 +187,6 @@ class OptimizedRanker(LinearRanker):
             start = max(objective.start, start, key=judge)  # both are candidates; of equals the former
         with training_run(self, objective.risk.engine) as run:
             begun = run.resume(stored_run, queries, weights, start, judge is not None)
-            objective.prepare()
             keep = None
             if run.checkpoint is not None:
                 keep = run.checkpoint.keep
@@ -194,8 +194,8 @@ class OptimizedRanker(LinearRanker):
                     run.checkpoint.check(begun, objective)
             elif stream is not None:
                 objective, begun = stream.continued(objective, method, start)
-            clock = Clock.started(self.max_iter, self.time_limit, run.callbacks, () if begun is None else begun.history)
-            outcome = train(objective, method, start, self.tol, clock, judge, begun, keep)
+            lams, limits = (objective.lam,), (self.max_iter, self.time_limit, run.callbacks)
+            (outcome,) = follow(objective, method, start, lams, self.tol, limits, judge, resumed=begun, keep=keep)
             if stream is not None:
                 self._stream = stream.after(outcome, objective)
             return outcome, objective

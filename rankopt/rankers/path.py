@@ -34,7 +34,6 @@ from rankopt.fitting import warn_interrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import Objective, SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.options import number
@@ -267,15 +266,11 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
         judge = one._values(queries.select(left), steady(ranker))
         factors = FACTORS if objective.start.any() else ranker._from_zero
         lams = [factor * objective.lam for factor in factors]
-
-        def clock() -> Clock:
-            return Clock.started(STEPS, None)
-
         if objective.start_counts:
             values[0, left] = judge(objective.start)
-        gone = 0
+        gone, tol = 0, max(TOL, ranker.tol)
         with ended(objective.risk.engine, True):
-            for outcome in follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock, prove=False):
+            for outcome in follow(objective, method, objective.start, lams, tol, (STEPS, None, ()), prove=False):
                 if outcome.certificate.stop is not Stop.INTERRUPTED:
                     gone += 1
                     values[gone, left] = judge(outcome.w)

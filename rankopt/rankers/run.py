@@ -25,7 +25,7 @@ from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.annealing import Annealed
 from rankopt.optimize.certificate import Certificate, Stop, check_saved
-from rankopt.optimize.concave_convex import Clock, Judge, Method, Training
+from rankopt.optimize.concave_convex import Judge, Method, Training
 from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.path import follow
@@ -82,12 +82,8 @@ def follow_path(
 ) -> Iterator[Training]:
     """A run for each λ, with the limits, callbacks and display of the estimator; see `rankopt.optimize.path`."""
     with ended(objective.risk.engine, isinstance(estimator.engine, str)), shown(estimator.verbose) as progress:
-        objective.prepare()
-
-        def clock() -> Clock:
-            return Clock.started(estimator.max_iter, estimator.time_limit, (*estimator.callbacks, *progress))
-
-        yield from follow(objective, method, objective.start, lams, estimator.tol, clock, judge)
+        limits = estimator.max_iter, estimator.time_limit, (*estimator.callbacks, *progress)
+        yield from follow(objective, method, objective.start, lams, estimator.tol, limits, judge)
 
 
 def store_outcome(estimator: Any, outcome: Training | Annealed, lam: float) -> None:

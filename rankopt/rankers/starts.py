@@ -32,10 +32,10 @@ from rankopt.measures.notation import MeasureMix, parse
 from rankopt.optimize import least_squares as within
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.concave_convex import Clock, train
 from rankopt.optimize.least_squares import largest_magnitudes, least_squares
 from rankopt.optimize.line_search import LineSearch
 from rankopt.optimize.objective import Objective, deviations
+from rankopt.optimize.path import follow
 from rankopt.options import as_numbers
 from rankopt.rankers import STARTS
 from rankopt.rankers.linear import cross_validated_ridge, row_weights
@@ -98,7 +98,7 @@ def by_pairs(ranker: Any, queries: Arrangement, strength: float, box: Floats | N
         risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets), units=units
     ).within(box)
     with ended(engine, True):
-        outcome = train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, None))
+        (outcome,) = follow(objective, Bundle(), objective.w0, (lam,), TOL, (STEPS, None, ()))
     if outcome.certificate.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt("interrupted before the first step was done")
     return outcome.w

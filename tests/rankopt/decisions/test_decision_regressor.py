@@ -14,7 +14,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankopt
-from formulations import LinearProgram, RankingSet, constrained_ranking, matching, solve
+from formulations import (
+    LinearProgram,
+    RankingSet,
+    UnsupportedProblemError,
+    constrained_ranking,
+    matching,
+    solve,
+)
 from rankopt.data import decision_samples
 from rankopt.decisions import DecisionRegressor
 from rankopt.engines.dask import Dask
@@ -329,6 +336,7 @@ def test_limits_and_callbacks_end_training(paths):
         ({"problem": LinearProgram}, {}, OptionError, "problem must be a problem of formulations"),
         ({}, {"costs": None}, DataError, "either costs or decisions"),
         ({}, {"costs": np.full((4, 9), 1e307)}, DataError, "largest cost .* got 1e.307. Rescale"),
+        ({}, {"X": np.full((4, 2), -1e160)}, DataError, "largest feature must be at most 1e.140; got 1e.160. Rescale"),
         ({}, {"costs": np.full((4, 9), 1e-150)}, DataError, "largest cost .* got 1e-150. Rescale"),
         ({}, {"costs": None, "decisions": np.ones((4, 9))}, OptionError, "loss='hamming' for observed decisions"),
         ({}, {"costs": np.ones((3, 9))}, DataError, "does not fit X"),
@@ -348,6 +356,19 @@ def test_errors_name_the_cure(options, data, error, message):
     model = DecisionRegressor(**{"problem": matching(np.ones((3, 3))), **options})
     with pytest.raises(error, match=message):
         model.fit(**{"X": np.eye(4), "costs": np.ones((4, 9)), **data})
+
+
+def test_an_instance_for_which_the_problem_is_not_made_is_named():
+    depots = {0: matching(np.ones((3, 3)))}
+    for build, cause in (
+        (lambda row: depots[int(row.argmax())], KeyError),
+        (lambda row: 3 if row.argmax() else depots[0], UnsupportedProblemError),
+    ):
+        with pytest.raises(OptionError, match=r"makes no problem of instance 1: \w+: .+") as caught:
+            DecisionRegressor(build).fit(np.eye(4), np.ones((4, 9)))
+        assert type(caught.value.__cause__) is cause
+    with pytest.raises(OptionError, match=r"instance 0: TypeError: .* takes 0 positional arguments"):
+        DecisionRegressor(lambda: depots[0]).fit(np.eye(4), np.ones((4, 9)))
 
 
 def test_a_score_has_positive_weights_of_its_instances(paths):

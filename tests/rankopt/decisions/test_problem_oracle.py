@@ -25,18 +25,19 @@ from formulations import (
 )
 from formulations.problems.min_cost_flow import shortest_paths
 from rankopt import load_model
+from rankopt.data import Queries
 from rankopt.decisions import DecisionRegressor, ProblemOracle, minimize_risk
 from rankopt.errors import DataError, OptionError
-from rankopt.losses import MarginLoss, ScoreLoss, get_bound
+from rankopt.losses import MarginLoss, ScoreLoss
 from rankopt.losses.oracle_problem import linear_decisions
-from rankopt.rankers import LargeMarginRanker
+from rankopt.rankers import LargeMarginRanker, MatchingRanker
 
 BOUNDS = ("nonconvex", "tie-aware", "convex")
 
 
 def losses(problem, costs, **options):
     oracle = ProblemOracle(problem, sign_of(problem) * costs, **options)
-    return [MarginLoss.build(oracle, get_bound(bound)) for bound in BOUNDS]
+    return [MarginLoss(oracle, bound) for bound in BOUNDS]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -349,6 +350,63 @@ def test_the_driver_trains_what_the_ranker_trains():
     assert found.certificate.value == pytest.approx(ranker.certificate_.value, rel=2e-6)
 
 
+@pytest.mark.parametrize("bound", ["convex", "tie-aware", "nonconvex"])
+@pytest.mark.parametrize("kind", [LargeMarginRanker, MatchingRanker])
+def test_the_driver_and_a_ranker_agree_to_the_bit(kind, bound):
+    rng = np.random.default_rng(11)
+    X, qid = rng.normal(size=(40, 3)), np.repeat(np.arange(8), 5)
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=40), [0.0, 1.0]).astype(float)
+    ranker = kind(bound=bound, tol=1e-5).fit(X, y, qid=qid)
+    objective = ranker.objective(Queries.from_arrays(X, y, qid=qid))
+    (shard,) = objective.risk.shards
+    same = {"lam": ranker.lam_, "w0": ranker.w0_, "units": objective.units, "weights": shard.weights}
+    found = minimize_risk(shard.loss, shard.scorer, **same, tol=1e-5)
+    assert np.array_equal(found.w, ranker.coef_.ravel())
+    assert found.certificate == ranker.certificate_
+    assert objective.units is not None
+
+
+@pytest.mark.parametrize("loss", ["spo+", "nonconvex"])
+@pytest.mark.parametrize("kind", ["top two", "knapsack", "assignment"])
+def test_the_driver_and_a_regressor_agree_to_the_bit(kind, loss):
+    rng = np.random.default_rng(12)
+    problem, points = KINDS[kind](rng)
+    X, costs = instances(rng, 16, points.shape[1])
+    w0, design = rng.normal(size=(points.shape[1], 4)), np.column_stack([X, np.ones(16)])
+    model = DecisionRegressor(problem, loss=loss, w0=w0).fit(X, costs)
+    units = np.resize(1.0 / np.sqrt(np.full(16, 1.0 / 16.0) @ design**2), w0.size)
+    oracle = ProblemOracle(problem, sign_of(problem) * costs)
+    found = minimize_risk(MarginLoss(oracle, loss), 2.0 * sign_of(problem) * design, lam=model.lam_, w0=w0, units=units)
+    assert np.array_equal(found.w.reshape(w0.shape), np.column_stack([model.coef_, model.intercept_]))
+    assert found.certificate == model.certificate_
+
+
+@pytest.mark.parametrize("bound", [*BOUNDS, "spo+"])
+def test_a_margin_loss_is_made_of_an_oracle_and_the_name_of_a_bound(bound):
+    rng = np.random.default_rng(13)
+    problem, points = KINDS["top two"](rng)
+    costs, scores = rng.integers(0, 2, (8, len(points[0]))).astype(float), rng.normal(size=(8, len(points[0])))
+    loss = MarginLoss(ProblemOracle(problem, costs), bound)
+    profit, value = costs @ points.T, scores @ points.T
+    best = profit.max(axis=1)
+    reference = {
+        "nonconvex": value.max(axis=1),
+        "tie-aware": np.where(profit == best[:, None], value, -np.inf).max(axis=1),
+    }.get(bound, (scores * loss.argmax.target).sum(axis=1))
+    np.testing.assert_allclose(loss.at(scores).value, (value - profit).max(axis=1) + best - reference, atol=1e-12)
+    assert loss.convex is (bound in ("convex", "spo+"))
+
+
+def test_what_makes_no_margin_loss_is_refused():
+    oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))
+    with pytest.raises(OptionError, match="bound 'concave' is unknown; known are convex, tie-aware, nonconvex"):
+        MarginLoss(oracle, "concave")
+    with pytest.raises(OptionError, match="bound must be one of"):
+        MarginLoss(oracle, 3)
+    with pytest.raises(OptionError, match=r"a margin loss needs .*MaxOracle; got 3"):
+        MarginLoss(3, "convex")
+
+
 def test_what_is_no_linear_objective_is_refused():
     with pytest.raises(OptionError, match="objective is not linear in one profit a variable"):
         ProblemOracle(
@@ -369,7 +427,13 @@ def test_what_is_no_linear_objective_is_refused():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"lam": 0.0}, "lam must be"), ({"w0": [1.0]}, "w0 must be 15"), ({"weights": [1.0, 0.0]}, "weights must be 2")],
+    [
+        ({"lam": 0.0}, "lam must be"),
+        ({"w0": [1.0]}, "w0 must be 15"),
+        ({"weights": [1.0, 0.0]}, "weights must be 2"),
+        ({"units": [1.0]}, "units must be 15"),
+        ({"units": np.full(15, -1.0)}, "units must not be negative"),
+    ],
 )
 def test_options_of_the_driver(options, message):
     oracle = ProblemOracle(KINDS["top two"](None)[0], np.ones((2, 5)))

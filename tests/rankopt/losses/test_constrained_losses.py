@@ -32,7 +32,7 @@ from rankopt.testing import check_loss
 
 
 def loss_of(bound, batch):
-    return MarginLoss.build(batch, get_bound(bound))
+    return MarginLoss(batch, bound)
 
 
 @pytest.mark.every(7)
@@ -152,7 +152,7 @@ def test_all_rankings_of_k_documents_are_the_measure_and_the_decay_cut_at_k(boun
             position_weights=parse_position_weights("power(0.5)@3").weights,
             offsets=offsets,
         )
-        free = MarginLoss.build(PositionalOracle(problem, get_solver("exact")), get_bound(bound))
+        free = MarginLoss(PositionalOracle(problem, get_solver("exact")), bound)
         np.testing.assert_allclose(constrained.at(scores).value, free.at(scores).value, atol=1e-11)
 
 
@@ -215,8 +215,8 @@ def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, ti
     grades, attributes, offsets, scores = drawn(seed, tied=tied)
     measure, decay = [("nDCG@3", "power(0.5)"), ("P@2", "linear"), ("DCG", "power(1)@2")][seed]
     batch = batch_of(SOFT_SETS[name], grades, attributes, offsets, measure, decay)
-    at = {bound: MarginLoss.build(batch, get_bound(bound)).at(scores) for bound in BOUNDS}
-    between = MarginLoss.build(batch, Halfway()).at(scores).value
+    at = {bound: MarginLoss(batch, bound).at(scores) for bound in BOUNDS}
+    between = MarginLoss(batch, Halfway()).at(scores).value
     for q in range(3):
         orders = paid_out(batch, q)
         s = scores[offsets[q] : offsets[q + 1]]
@@ -245,7 +245,7 @@ def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, ti
 def test_planes_lie_below_the_majorant_and_touch_it_soft(bound, name):
     rng = np.random.default_rng(3)
     grades, attributes, offsets, scores = drawn(10)
-    majorant = MarginLoss.build(batch_of(SOFT_SETS[name], grades, attributes, offsets), get_bound(bound))
+    majorant = MarginLoss(batch_of(SOFT_SETS[name], grades, attributes, offsets), bound)
     loss, majorant = majorant, majorant.majorant(scores)
     here = majorant.at(scores)
     slope = here.assigned - here.reference
@@ -266,7 +266,7 @@ def test_a_price_beyond_all_else_is_the_hard_constraint(bound):
     hard = Admissible(3, on_infeasible="truncate").at_most(1, documents="new", positions=range(2), name="quota")
     dear = hard.penalized("quota", penalty=1e3)
     batches = [batch_of(one, grades, attributes, offsets) for one in (hard, dear)]
-    at = [MarginLoss.build(batch, get_bound(bound)).at(scores) for batch in batches]
+    at = [MarginLoss(batch, bound).at(scores) for batch in batches]
     apart = batches[1].best - batches[0].best  # regret is measured from what breaks it too
     np.testing.assert_allclose(at[0].value + apart, at[1].value, atol=1e-10)
     np.testing.assert_allclose(at[0].assigned, at[1].assigned, atol=1e-12)
@@ -314,7 +314,7 @@ def test_tightness_takes_off_what_references_pay(name):
     batch = batch_of(SOFT_SETS[name], grades, attributes, offsets)
     values, _ = bounds_at(batch, scores, {bound: get_bound(bound) for bound in BOUNDS})
     for bound in BOUNDS:
-        trained = MarginLoss.build(batch, get_bound(bound)).at(scores).value
+        trained = MarginLoss(batch, bound).at(scores).value
         np.testing.assert_allclose(values[bound], trained, atol=1e-11)
     most = max_regret_of(batch)
     for q in range(3):
@@ -327,7 +327,7 @@ def test_a_loss_is_not_below_0_where_the_best_ranking_pays_more_than_it_is_worth
     bad = {"bad": np.array([True, False, False])}
     batch = batch_of(rules, np.array([2.0, 1.0, 0.0]), bad, np.array([0, 3]), "DCG@1")
     for bound in BOUNDS:  # net of its price the first document is worth less than the second, and the scores show it
-        value = MarginLoss.build(batch, get_bound(bound)).at(np.array([10.0, 0.0, 0.0])).value
+        value = MarginLoss(batch, bound).at(np.array([10.0, 0.0, 0.0])).value
         assert value[0] >= 0.0
 
 
@@ -398,7 +398,7 @@ def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():
 
 
 def loss_of_slots(benefit, offsets, bound):
-    return MarginLoss.build(SlotArgmax(benefit, offsets), get_bound(bound))
+    return MarginLoss(SlotArgmax(benefit, offsets), bound)
 
 
 @pytest.mark.parametrize("tied", [False, True])

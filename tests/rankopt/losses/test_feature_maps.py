@@ -11,7 +11,7 @@ from problems.pattern_orders import arranged, batch, every_order
 from formulations.solvers import get_solver
 from rankopt.data import Queries
 from rankopt.errors import OptionError
-from rankopt.losses import BOUNDS, FEATURE_MAPS, MarginLoss, get_bound, get_feature_map
+from rankopt.losses import BOUNDS, FEATURE_MAPS, MarginLoss, get_feature_map
 from rankopt.losses.margin import Convex
 from rankopt.losses.oracle import Criterion
 from rankopt.losses.oracle_positional import with_distinct_grades
@@ -55,7 +55,7 @@ def test_the_argmax_is_that_of_all_orders_and_bounds_are_above_the_regret(text, 
     for seed in range(4):
         relevance, offsets, every = drawn(text, seed)
         argmax = argmax_of(text, name, relevance, offsets)
-        losses = {bound: MarginLoss.build(argmax, get_bound(bound)) for bound in BOUNDS}
+        losses = {bound: MarginLoss(argmax, bound) for bound in BOUNDS}
         for scores in every:
             found, proved = argmax.at(scores), argmax.at(scores, prove=True)
             values = {bound: loss.at(scores).value for bound, loss in losses.items()}
@@ -114,15 +114,15 @@ def test_convex_bounds_of_pairs_are_above_the_others_with_either_reference(text,
         relevance, offsets, every = drawn(text, seed, largest=6)
         argmax = argmax_of(text, "pairwise", relevance, offsets)
         for scores in every:
-            above = MarginLoss.build(argmax, Convex(reference)).at(scores).value
-            assert (MarginLoss.build(argmax, get_bound("tie-aware")).at(scores).value <= above + 1e-12).all()
+            above = MarginLoss(argmax, Convex(reference)).at(scores).value
+            assert (MarginLoss(argmax, "tie-aware").at(scores).value <= above + 1e-12).all()
 
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize(("text", "name"), SOME)
 def test_losses_of_every_map_are_losses(text, name, bound):
-    check_loss(lambda relevance, offsets: MarginLoss.build(argmax_of(text, name, relevance, offsets), get_bound(bound)))
+    check_loss(lambda relevance, offsets: MarginLoss(argmax_of(text, name, relevance, offsets), bound))
 
 
 @pytest.mark.every(5)
@@ -133,7 +133,7 @@ def test_slopes_are_gradients(text, name):
         relevance, offsets, (_, scores) = drawn(text, seed)
         argmax = argmax_of(text, name, relevance, offsets)
         for bound in BOUNDS:
-            loss, step = MarginLoss.build(argmax, get_bound(bound)), 1e-6
+            loss, step = MarginLoss(argmax, bound), 1e-6
             there = loss.at(scores)
             slope = there.assigned - there.reference
             for j in range(scores.size):
@@ -146,7 +146,7 @@ def test_the_bound_of_auc_over_pairs_is_the_pairwise_hinge():
     for _ in range(100):
         relevance, offsets = batch(rng, largest=30)
         hinge = PairwiseHinge(relevance, offsets)
-        loss = MarginLoss.build(argmax_of("AUC", "pairwise", relevance, offsets), get_bound("convex"))
+        loss = MarginLoss(argmax_of("AUC", "pairwise", relevance, offsets), "convex")
         for scores in (rng.normal(size=relevance.size), 3 * rng.normal(size=relevance.size)):
             ours, theirs = loss.at(scores), hinge.at(scores)
             np.testing.assert_allclose(ours.value, theirs.value, rtol=0, atol=1e-12)

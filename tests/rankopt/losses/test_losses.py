@@ -43,7 +43,7 @@ def loss_of(bound, measure, position_weights, grades, offsets, **options):
         position_weights=lambda n: position_weights.weights(n, measure),
         offsets=offsets,
     )
-    return MarginLoss.build(PositionalOracle(problem, get_solver("exact")), get_bound(bound, **options))
+    return MarginLoss(PositionalOracle(problem, get_solver("exact")), get_bound(bound, **options))
 
 
 def all_orders(problem, q):
@@ -253,7 +253,7 @@ def test_a_margin_loss_is_the_same_to_the_bit(case, position_weights, bound, mon
     argmax = argmax_of(offsets, gain, position_weights)
 
     def work():
-        at = MarginLoss.build(argmax, get_bound(bound)).at(scores)
+        at = MarginLoss(argmax, bound).at(scores)
         return at.value, at.bound, at.height, at.assigned, at.reference
 
     assert_same_bits(*both(monkeypatch, work))

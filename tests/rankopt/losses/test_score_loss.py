@@ -237,7 +237,7 @@ def test_of_rankings(tied):
         problem = ranking(
             np.zeros(gain.size), gain, discount=measure.discount, position_weights=decay.weights, offsets=offsets
         )
-        loss = MarginLoss.build(PositionalOracle(problem, get_solver("exact")), Halfway())
+        loss = MarginLoss(PositionalOracle(problem, get_solver("exact")), Halfway())
         for q, (low, high) in enumerate(pairwise(offsets.tolist())):
             every = []
             for order in permutations(range(high - low)):
@@ -254,7 +254,7 @@ def test_of_rankings(tied):
 def test_under_a_set(name, tied):
     grades, attributes, offsets, scores = admissible.drawn(3, tied=tied)
     argmax = admissible.batch_of(admissible.SETS[name], grades, attributes, offsets)
-    loss, mean = MarginLoss.build(argmax, Halfway()), argmax.mean_of_best()
+    loss, mean = MarginLoss(argmax, Halfway()), argmax.mean_of_best()
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         expected = halfway(admissible.written_out(argmax, q), mean[low:high], scores[low:high])
         assert loss.at(scores).value[q] == pytest.approx(expected, abs=1e-11)
@@ -264,7 +264,7 @@ def test_under_a_set(name, tied):
 def test_of_slots(tied):
     slot, offsets, scores = slots.drawn(4, tied=tied)
     argmax = SlotArgmax(slots.benefit_of(slot), offsets)
-    loss, mean = MarginLoss.build(argmax, Halfway()), argmax.mean_of_best()
+    loss, mean = MarginLoss(argmax, Halfway()), argmax.mean_of_best()
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         b = argmax.benefit[low:high]
         every = [((p * b).sum(), p) for p in slots.matchings(high - low)]

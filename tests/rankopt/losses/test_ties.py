@@ -12,7 +12,7 @@ from formulations.solvers import get_solver
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import OptionError
-from rankopt.losses import BOUNDS, LOSSES, get_bound, get_loss
+from rankopt.losses import BOUNDS, LOSSES, get_loss
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import PositionalOracle
@@ -71,8 +71,8 @@ def test_slopes_of_rankings_are_blind_to_the_order_of_the_input(at, position_wei
     for _ in range(10):
         grades, offsets = batch(rng)
         scores, rows = AT[at](grades.size, rng), shuffled_rows(offsets, rng)
-        straight = MarginLoss.build(positional(grades, offsets, position_weights), get_bound(bound)).at(scores)
-        moved = MarginLoss.build(positional(grades[rows], offsets, position_weights), get_bound(bound)).at(scores[rows])
+        straight = MarginLoss(positional(grades, offsets, position_weights), bound).at(scores)
+        moved = MarginLoss(positional(grades[rows], offsets, position_weights), bound).at(scores[rows])
         np.testing.assert_allclose(moved.assigned, straight.assigned[rows], rtol=0, atol=1e-12)
         np.testing.assert_allclose(moved.reference, straight.reference[rows], rtol=0, atol=1e-12)
 
@@ -91,8 +91,8 @@ def test_slopes_of_matchings_are_blind_to_the_order_of_the_input(at, bound):
         slot, offsets, _ = slots.drawn(seed, largest=7)
         scores = AT[at](slot.size * 3, rng).reshape(-1, 3)
         rows, benefit = shuffled_rows(offsets, rng), slots.benefit_of(slot)
-        straight = MarginLoss.build(SlotArgmax(benefit, offsets), get_bound(bound)).at(scores)
-        moved = MarginLoss.build(SlotArgmax(benefit[rows], offsets), get_bound(bound)).at(scores[rows])
+        straight = MarginLoss(SlotArgmax(benefit, offsets), bound).at(scores)
+        moved = MarginLoss(SlotArgmax(benefit[rows], offsets), bound).at(scores[rows])
         np.testing.assert_allclose(moved.assigned, straight.assigned[rows], rtol=0, atol=1e-12)
         np.testing.assert_allclose(moved.reference, straight.reference[rows], rtol=0, atol=1e-12)
 

@@ -21,8 +21,8 @@ from rankopt.errors import MasterProblemError, TrainingInterruptedWarning
 from rankopt.optimize import METHODS, bundle, get_method
 from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
 from rankopt.optimize.certificate import LAYOUTS, ROWS, Certificate, History, Stop
-from rankopt.optimize.concave_convex import Clock, train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
+from rankopt.optimize.path import follow
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import SteepestSubgradient, StochasticSubgradient
 from rankopt.rankers import LargeMarginRanker
@@ -49,7 +49,8 @@ def test_the_proof_is_true(method, bound):
     for scale in (0.0, 1e-3, 1e-1, 1.0):
         w = ranker.coef_ + scale * rng.normal(size=ranker.coef_.size)
         assert majorant.regularizer(w) + majorant.risk.at(w).value >= proved.bound
-    lowest = train(majorant, Bundle(), ranker.coef_, 1e-7, Clock.started(1000, None)).certificate
+    (found,) = follow(majorant, Bundle(), ranker.coef_, (majorant.lam,), 1e-7, (1000, None, ()))
+    lowest = found.certificate
     assert proved.bound <= lowest.primal
     assert lowest.bound >= proved.primal - proved.gap - 1e-9
 
@@ -89,8 +90,8 @@ def test_certificates_on_request_leave_the_steps_as_they_are():
     X, y, qid = made(queries=40)
     objective = ranker_of("convex").objective(Queries.from_arrays(X, y, qid=qid))
     runs = [
-        train(objective, StochasticSubgradient(certify_every=every), objective.w0, 0.0, Clock.started(10, None))
-        for every in (0, 1, 4)
+        next(follow(objective, method, objective.w0, (objective.lam,), 0.0, (10, None, ())))
+        for method in [StochasticSubgradient(certify_every=every) for every in (0, 1, 4)]
     ]
     for run in runs:
         np.testing.assert_array_equal(run.state.trial, runs[0].state.trial)

@@ -23,6 +23,7 @@ from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle, CuttingPlanes
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe, _Dual
+from rankopt.optimize.path import follow
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
 
@@ -143,11 +144,9 @@ def test_the_stationary_gap_is_zero_at_a_fixed_point_and_positive_beside_it(boun
     def gap_at(w):
         """What the convex majorant that touches J at w still leaves to gain."""
         objective = ranker.objective(Queries.from_arrays(X, y, qid=qid))
-        from rankopt.optimize.concave_convex import Clock, train
-
         majorant = objective.majorant(w)
-        proved = train(majorant, Bundle(), w, 1e-10, Clock.started(5000, None)).certificate
-        return objective.regularizer(w) + objective.risk.at(w).value - proved.bound
+        (found,) = follow(majorant, Bundle(), w, (majorant.lam,), 1e-10, (5000, None, ()))
+        return objective.regularizer(w) + objective.risk.at(w).value - found.certificate.bound
 
     assert gap_at(ranker.coef_) <= 1e-8
     assert gap_at(ranker.coef_ + 0.1) > 1e-4

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.losses import BOUNDS, MarginLoss, get_bound
+from rankopt.losses import BOUNDS, MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, assign_slots, pair_argmax
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
@@ -244,7 +244,7 @@ def test_the_loss_of_pairs_is_its_definition_over_all_matchings(bound, degrees):
     offsets = np.searchsorted(query, np.arange(query[-1] + 2))
     argmax = pair_argmax(benefit, offsets, (left.tolist(), right.tolist()), degrees)
     scores = np.random.default_rng(2).normal(size=query.size)
-    found = MarginLoss.build(argmax, get_bound(bound)).at(scores)
+    found = MarginLoss(argmax, bound).at(scores)
     for q in range(offsets.size - 1):
         own = slice(*offsets[q : q + 2])
         points = [*pair_matchings(left[own], right[own], degrees)]

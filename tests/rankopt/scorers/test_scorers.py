@@ -12,7 +12,6 @@ from formulations.parallel import at_most
 from rankopt.data import Queries
 from rankopt.errors import DataError
 from rankopt.explanations.contributions import Explanation
-from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import SlotArgmax
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
@@ -252,7 +251,7 @@ def test_the_planes_of_a_shard_are_subgradients_in_the_weights(merged):
     rng = np.random.default_rng(4)
     slot, offsets, _ = drawn(5)
     features, weights = rng.normal(size=(slot.size, 4)), np.array([0.5, 0.3, 0.2])
-    loss = MarginLoss.build(SlotArgmax(benefit_of(slot), offsets), get_bound("convex"))
+    loss = MarginLoss(SlotArgmax(benefit_of(slot), offsets), "convex")
     shard = Shard(Slots(Linear(features, np.arange(slot.size)), 3), offsets, weights, loss)
     w, other = rng.normal(size=12), rng.normal(size=12)
     here, there = CuttingPlaneEvaluation(w, merged)(shard), CuttingPlaneEvaluation(other, merged)(shard)
