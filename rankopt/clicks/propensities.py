@@ -351,28 +351,24 @@ def _by_em(counts: _Counts, features: Any, model: Any, times: Floats, rounds: in
     weights = times[counts.query[counts.rows]]
     shown, clicked = counts.shown * weights, counts.clicked * weights
     e = 1.0 / np.arange(1, k + 1) if start is None else np.nan_to_num(start.copy(), nan=0.5)
-    known = np.flatnonzero(np.bincount(counts.rows, shown, n) > 0)
+    sums = np.bincount(counts.rows, shown, n)
+    known = np.flatnonzero(sums > 0)
     r = np.full(n, np.clip(clicked.sum() / max(float(e[counts.positions] @ shown), 1e-300), 1e-6, 1 - 1e-6))
     at_position = np.bincount(counts.positions, shown, k)
-    learned: Any = None
+    X, learned = features[known], model
+    if model is None:
+        X = of_scaled_features("passthrough", features).fit_transform(X)
+        learned = LogisticRegression(warm_start=True, max_iter=300)
+    both, index = np.repeat([1, 0], known.size), np.tile(np.arange(known.size), 2)
     for _ in range(int(rounds)):
         before = e.copy()
         product = e[counts.positions] * r[counts.rows]
         rest = (shown - clicked) / np.maximum(1 - product, 1e-12)
         examined = clicked + rest * e[counts.positions] * (1 - r[counts.rows])
         relevant = np.bincount(counts.rows, clicked + rest * r[counts.rows] * (1 - e[counts.positions]), n)
-        sums = np.bincount(counts.rows, shown, n)
         share = np.clip(relevant[known] / sums[known], 0.0, 1.0)
-        X = features[known]
-        both = np.r_[np.ones(known.size, dtype=int), np.zeros(known.size, dtype=int)]
-        weight = np.r_[share, 1 - share] * np.r_[sums[known], sums[known]]
-        index = np.r_[np.arange(known.size), np.arange(known.size)]
-        if model is None:
-            if learned is None:
-                learned = of_scaled_features(LogisticRegression(warm_start=True, max_iter=300), features)
-            learned.fit(X[index], both, logisticregression__sample_weight=weight)
-        else:
-            learned = clone(model).fit(X[index], both, sample_weight=weight)
+        weight = np.r_[share, 1 - share] * sums[known][index]
+        learned = (learned if model is None else clone(model)).fit(X[index], both, sample_weight=weight)
         r[known] = np.clip(learned.predict_proba(X)[:, 1], 1e-9, 1 - 1e-9)
         e = np.divide(
             np.bincount(counts.positions, examined, k), at_position, out=np.full(k, np.nan), where=at_position > 0
