@@ -89,7 +89,7 @@ class Ranker(BaseEstimator):
     __metadata_request__predict: ClassVar = {"qid": True, "group": True}
     # Pipeline.score passes sample_weight to its last step whenever routing is on. Constraints name no rows.
     __metadata_request__score: ClassVar = {
-        "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
+        "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True, "gains": True,
     }  # fmt: skip
 
     _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_", "normalize_")
@@ -249,6 +249,7 @@ class Ranker(BaseEstimator):
         sample_weight: Values | None = None,
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
+        gains: Values | None = None,
     ) -> float:
         """Return the mean of `measure` over the queries on which it is defined.
 
@@ -260,14 +261,15 @@ class Ranker(BaseEstimator):
         distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges, with
         a `TiedDocumentsWarning` that gives the standard error.
 
-        sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
-        queries and the queries of the rows are not passed.
+        sample_weight: one weight per row, equal within a query. gains: in place of y, as in `fit`; the measure is then
+        that of training on them. Raises DataError if the ranker was fitted on several queries and the queries of the
+        rows are not passed.
         """
         check_is_fitted(self)
         inputs.check_queries_named(self, X, qid, group)
         check_same_index(X=X, sample_weight=sample_weight)
-        attributes = self._attributes_of(X, attributes, constraints)
-        passed = inputs.as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        ways = {"qid": qid, "group": group, "attributes": self._attributes_of(X, attributes, constraints)}
+        passed = inputs.as_queries(self, X, y, gains=gains, **ways, reset=False)
         weights = inputs.weights_of_rows(passed, sample_weight)
         return self._mean(inputs.normalized(self, passed.grouped()), weights, constraints)
 
