@@ -159,12 +159,12 @@ def test_searches_of_scikit_learn_fit_and_score_gains(log):
         assert_allclose(found, np.mean(expected))
     ranker, few = LargeMarginRanker("P@3").fit(X, gains=gains.relevance), gains.select([0, 1, 2])
     rows, weight = X.iloc[: few.n_documents], (few.qid == few.qid[0]) + 1.0
-    assert_allclose(
-        ranker.score(rows, gains=few.relevance, sample_weight=weight),
-        np.average(evaluate(few, ranker.predict(rows), "P@3").values[0], weights=[2.0, 1.0, 1.0]),
-    )
+    values = evaluate(few, ranker.predict(rows), "P@3").values[0]
+    assert_allclose(ranker.evaluate(rows, gains=few.relevance).values[0], values)
+    score = ranker.score(rows, gains=few.relevance, sample_weight=weight)
+    assert_allclose(score, np.average(values, weights=[2.0, 1.0, 1.0]))
     order = pd.Series(gains.relevance, index=X.index[::-1])
-    for method in (ranker.fit, ranker.score):
+    for method in (ranker.fit, ranker.score, ranker.evaluate):
         with pytest.raises(DataError, match="gains has the index of X in another order"):
             method(X, gains=order)
         with pytest.raises(DataError, match="y and gains are alternatives"):
