@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -140,19 +141,27 @@ def propensities(run: Run) -> None:
     """Error of estimated propensities by the number of sessions, and coverage of 95% intervals, where there is one.
 
     Three rankers, 5 positions."""
-    true, tries = 1 / np.arange(1, 6), run.count(40, 2)
+    true, tries = 1 / np.arange(1, 6), run.count(60, 2)
     row = table("sessions", "swaps: mean error", "coverage", "EM: mean error", "coverage")
+    estimators = {
+        "swaps": lambda log, seed: PositionBias.from_swaps(log, resamples=100, random_state=seed),
+        "EM": lambda log, seed: PositionBias.from_em(log, resamples=20, random_state=seed),
+    }
+
+    def measured(how: str, sessions: int, seed: int) -> list[list[float]]:
+        one = estimators[how](interventions(sessions, seed), seed)
+        return [values[1:].tolist() for values in (one.propensities, one.low, one.high)]
+
     for sessions in run.size([1000, 10_000, 100_000], [1000]):
         cells = []
-        for how, estimate in (
-            ("swaps", lambda log, seed: PositionBias.from_swaps(log, resamples=100, random_state=seed)),
-            ("em", lambda log, seed: PositionBias.from_em(log, resamples=20, random_state=seed)),
-        ):
-            many = tries if how == "swaps" else max(2, tries // 4)
-            found = [estimate(interventions(sessions, seed), seed) for seed in range(many)]
-            error = np.nanmean([np.abs(one.propensities - true)[1:].mean() for one in found])
-            known = np.array([~np.isnan(one.low) for one in found])[:, 1:]
-            inside = np.array([((one.low <= true) & (true <= one.high))[1:] for one in found])[known].mean()
+        for how in estimators:
+            found = [
+                run.results.get(partial(measured, how, sessions, seed), "propensities", how, sessions, seed)
+                for seed in range(tries)
+            ]
+            e, low, high = np.moveaxis(np.array(found), 1, 0)
+            error, known = np.nanmean(np.abs(e - true[1:])), ~np.isnan(low)
+            inside = ((low <= true[1:]) & (true[1:] <= high))[known].mean()
             cells += [f"{error:.3f}", f"{inside:.2f}"]
         row(f"{sessions:,}", *cells)
 

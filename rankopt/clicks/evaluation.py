@@ -13,11 +13,12 @@ from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
 from rankopt.clicks.log import CLIP, ClickLog, EstimatorName, check_placements
 from rankopt.clicks.propensities import PositionBias
+from rankopt.clicks.simulation import scores_of
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import interval_of
 from rankopt.losses.segment_ops import mean_of_alike, sorted_rows
-from rankopt.measures.notation import linear_in_gains, parse
+from rankopt.measures.notation import linear_in_gains
 from rankopt.measures.tied_ranking import query_of_row
 from rankopt.options import as_numbers
 
@@ -78,7 +79,6 @@ def evaluate_policy(
     """
     check_type("log", log, ClickLog, error=OptionError, cure="Pass a ClickLog.")
     parsed = linear_in_gains(measure)
-    name = repr(parse(measure) if getattr(parsed, "name", "") == "Custom" else parsed)  # P@3, as it was passed
     weight = discounts_of(log.queries, ranker, parsed)
     seen, inverse = log.exposure(propensities, policy=False), log.weights(propensities, estimator, clip)
     estimated = log.gains(propensities, "clipped" if estimator == "snips" else estimator, clip=clip, model=model)
@@ -105,7 +105,7 @@ def evaluate_policy(
     size = float(log.shown @ of_impression) ** 2 / squares if squares > 0 else 0.0
     unseen = float(sessions @ np.bincount(query, weight * (inverse == 0), m))
     without = unseen / max(float(sessions @ all_weight), 1e-300)
-    return PolicyEvaluation(name, estimator, mean, low, high, each, size, without)
+    return PolicyEvaluation(repr(parsed), estimator, mean, low, high, each, size, without)
 
 
 def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
@@ -127,28 +127,20 @@ def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
                 )
             found[low:high] = discount[low : low + len(P)] @ P
         return found[np.argsort(queries.rows)]
-    given = ranker if not hasattr(ranker, "predict") else None
-    if given is not None and (placements := as_numbers("ranker", given)).ndim == 2:
+    if not hasattr(ranker, "predict") and (placements := as_numbers("ranker", ranker)).ndim == 2:
         check_placements(placements, queries)
-        first = queries.offsets[:-1][queries.query_of(np.arange(len(placements)))]
-        size = np.diff(queries.offsets)[queries.query_of(np.arange(len(placements)))]
         found = np.zeros(len(placements))
-        for p in range(placements.shape[1]):
-            inside = p < size
-            found[inside] += placements[inside, p] * discount[first[inside] + p]
+        for low, high in pairwise(queries.offsets.tolist()):
+            rows, k = queries.rows[low:high], min(placements.shape[1], high - low)
+            found[rows] = placements[rows, :k] @ discount[low : low + k]
         return found
-    if given is None and getattr(ranker, "constraints", None) is not None:
+    if getattr(ranker, "constraints", None) is not None:
         orders = ranker._deployment(own).orders(np.asarray(ranker.predict(own)))
         found = np.zeros(own.n_documents)
         for start, order in zip(own.offsets[:-1].tolist(), orders, strict=True):
             found[start + np.asarray(order)] = discount[start : start + len(order)]
         return found[np.argsort(queries.rows)]
-    scores = as_numbers("ranker", ranker.predict(queries) if given is None else given)
-    right = scores.shape == (queries.n_documents,)
-    if not right or not np.isfinite(scores).all():
-        got = f"{scores[~np.isfinite(scores)][0]:g}" if right else f"shape {scores.shape}"
-        raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got {got}.")
-    scores = scores[queries.rows]
+    scores = scores_of(ranker, queries)[queries.rows]
     rows, made = sorted_rows(query, scores), np.empty(scores.size)
     made[rows] = mean_of_alike(discount, np.arange(rows.size), query, scores[rows])
     return made[np.argsort(queries.rows)]

@@ -128,8 +128,8 @@ class ClickLog(CompactReprMixin):
         n = len(each("position", position, DataError))
         if not n:
             raise DataError("a log needs impressions, one a row; got none.")
-        queries, ids = codes_of_ids(query, n)
-        documents, names_of = codes_of_ids(document, n)
+        queries, ids = codes_of_ids(query, n, "query")
+        documents, names_of = codes_of_ids(document, n, "document")
         at, clicks = (_numbers(name, values, n) for name, values in (("position", position), ("click", click)))
         if not ((at >= 1) & (at <= LAST) & (at == np.floor(at))).all():
             row = int(np.flatnonzero(~((at >= 1) & (at <= LAST) & (at == np.floor(at))))[0])
@@ -148,7 +148,7 @@ class ClickLog(CompactReprMixin):
             known, codes = _documents(features, queries, documents, ids, names_of, attributes or {})
         places = at.astype(np.int64)
         if session is not None:
-            lists, _ = codes_of_ids(session, n)
+            lists, _ = codes_of_ids(session, n, "session")
             lists = np.unique(queries * (lists.max() + 1) + lists, return_inverse=True)[1]
             for what, values in (("position", places), ("document", codes)):
                 keys = lists * (values.max() + 1) + values
@@ -178,8 +178,8 @@ class ClickLog(CompactReprMixin):
         position: str = "position",
         click: str = "click",
         session: str | None = None,
-        features: list[str] | None = None,
-        attributes: list[str] | None = None,
+        features: str | list[str] | None = None,
+        attributes: str | list[str] | None = None,
     ) -> Self:
         """Count the impressions of a data frame (pandas, polars, pyarrow), one a row.
 
@@ -194,24 +194,24 @@ class ClickLog(CompactReprMixin):
             )
         names = [str(name) for name in names]
         session = "session" if session is None and "session" in names else session
-        given = () if features is None else each("features", features, DataError)
-        words = () if attributes is None else each("attributes", attributes, DataError)
-        named = (*given, *words, *(() if session is None else (session,)))
-        unknown = [name for name in named if not (isinstance(name, str) and name in names)]
+        given, words = (
+            (one,) if isinstance(one, str) else () if one is None else each(name, one, DataError)
+            for name, one in (("features", features), ("attributes", attributes))
+        )
+        sessions = () if session is None else (session,)
+        named = {"features": given, "attributes": words, "position": [position], "click": [click], "session": sessions}
+        unknown = [(role, name) for role, own in named.items() for name in own if name not in names]
         if unknown:
-            raise DataError(f"the log has no column {unknown[0]!r:.80}; it has {', '.join(names)}")
+            role, name = unknown[0]
+            raise DataError(f"the log has no column {name!r:.80}; it has {', '.join(names)}. Choose one: {role}=")
         roles = {
             "query": find_column("qid", query, [one for one in names if one != session], "the log"),
             "document": find_column("document", document, names, "the log"),
-            "position": find_column("document", position, names, "the log"),
-            "click": find_column("document", click, names, "the log"),
-            "session": session,
-        }
+            "position": position, "click": click, "session": session,
+        }  # fmt: skip
         missing = next((role for role in ("query", "document") if roles[role] is None), None)
         if missing is not None:
-            raise DataError(
-                f"the log has no column of {missing} ids among {', '.join(names)}; name it: {missing}='...'"
-            )
+            raise DataError(f"the log has no column of {missing} ids among {', '.join(names)}; pass {missing}='...'")
         taken = {*roles.values(), *words, *named_as(USUAL["relevance"], names)}
         chosen = [name for name in names if name not in taken] if features is None else given
         if not chosen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -84,7 +84,6 @@ class Cascade:
     """Users look from the top down, click with probability r, and stop after a click with probability `stop`."""
 
     stop: float = 1.0
-    position_bias: ClassVar[None] = None
 
     def clicks(self, relevance: Floats, random: np.random.Generator) -> Bools:
         check("stop", self.stop, (SHARE,))
@@ -134,7 +133,7 @@ def simulate_clicks(
         hasattr(one, "predict") or isinstance(one, list | tuple | np.ndarray) for one in ranker
     )
     rankers = list(ranker) if several else [ranker]
-    scores = np.array([_scores(one, queries) for one in rankers])
+    scores = np.array([scores_of(one, queries) for one in rankers])
     user: ClickModel = PositionBased() if model is None else model
     if not callable(getattr(user, "clicks", None)) or isinstance(user, type):
         raise OptionError(f"model cannot be {model!r:.80}; pass PositionBased(), TrustBias(), Cascade(), or your own.")
@@ -175,11 +174,13 @@ def _placements(scores: bytes, width: int) -> Floats:
     return np.ascontiguousarray(plackett_luce_marginals(np.frombuffer(scores), width).T)
 
 
-def _scores(ranker: Any, queries: Queries) -> Floats:
-    values = ranker.predict(queries) if hasattr(ranker, "predict") else ranker
-    scores = as_numbers("scores", values)
-    if scores.shape != (queries.n_documents,) or not np.isfinite(scores).all():
-        raise DataError(f"a ranker must give {queries.n_documents} finite scores, one a row; got shape {scores.shape}.")
+def scores_of(ranker: Any, queries: Queries) -> Floats:
+    """The scores (N,) of a fitted ranker, or those passed in place of one. DataError for others."""
+    scores = as_numbers("ranker", ranker.predict(queries) if hasattr(ranker, "predict") else ranker)
+    right = scores.shape == (queries.n_documents,)
+    if not right or not np.isfinite(scores).all():
+        got = f"{scores[~np.isfinite(scores)][0]:g}" if right else f"shape {scores.shape}"
+        raise DataError(f"scores must be {queries.n_documents} finite numbers, one a row; got {got}.")
     return scores
 
 

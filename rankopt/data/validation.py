@@ -382,23 +382,23 @@ def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, Bools | None]
     return relevance, ~negative
 
 
-def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
+def codes_of_ids(qid: Any, n: int, name: str = "qid") -> tuple[Ints, tuple[Hashable, ...]]:
     """Number the queries 0, 1, ... by first appearance: codes (n,) and the id of each code. qid: n hashables. Ids of
     numpy arrays are returned as Python numbers and strings. Raises DataError for a wrong number of ids, and for an id
-    that is not hashable, None or NaN."""
-    check_no_mask("qid", qid, DataError)
+    that is not hashable, None or NaN. name: what the errors call them."""
+    check_no_mask(name, qid, DataError)
     values = as_array(qid)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype != object):
         if values.ndim != 1:
-            raise DataError(f"qid has shape {values.shape} but needs one id per row; pass a vector of {n} ids.")
+            raise DataError(f"{name} has shape {values.shape} but needs one id per row; pass a vector of {n} ids.")
         starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if values.size else np.arange(0)
         heads = values[starts].tolist() if values.dtype.kind not in "mM" else list(values[starts])
         length = values.size
     else:
-        heads = list(each("qid", _items(values), DataError))
+        heads = list(each(name, _items(values, name), DataError))
         starts, length = np.arange(len(heads)), len(heads)
     if length != n:
-        raise DataError(f"qid has {length} entries but there are {n} rows; give each row the id of its query.")
+        raise DataError(f"{name} has {length} entries but there are {n} rows; give each row its id.")
     known: dict[Hashable, int] = {}
     codes = np.empty(len(heads), dtype=np.int64)
     for i, head in enumerate(heads):
@@ -406,18 +406,18 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
             codes[i] = known.setdefault(head, len(known))
         except TypeError:
             raise DataError(
-                f"The qid of row {starts[i]} is a {type(head).__name__}, which is not hashable; use numbers or strings."
+                f"The {name} of row {starts[i]} is a {type(head).__name__}, not hashable; use numbers or strings."
             ) from None
-    for name, code in known.items():
-        if is_missing(name):
+    for one, code in known.items():
+        if is_missing(one):
             row = starts[np.flatnonzero(codes == code)[0]]
-            raise DataError(f"The qid of row {row} is {name}; each document needs a query, fill it in or drop the row.")
+            raise DataError(f"The {name} of row {row} is {one}; each document needs one, fill it in or drop the row.")
     return np.repeat(codes, np.diff(np.append(starts, n))), tuple(known)
 
 
-def _items(values: Any) -> Iterable[Hashable]:
+def _items(values: Any, name: str) -> Iterable[Hashable]:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise DataError(f"qid cannot be {values!r} because it needs one id per row; pass a sequence of ids.")
+        raise DataError(f"{name} cannot be {values!r} because it needs one id per row; pass a sequence of ids.")
     items: Iterable[Hashable] = values
     return items
 

@@ -244,6 +244,7 @@ class Evaluation(CompactReprMixin):
     defined     (M, m) whether the query has what the measure needs, a relevant document; the convention sets the others
     lengths     (m,) number of documents in each list
     query_ids   m ids
+    has_gains   whether documents have gains in place of grades
 
     `evaluation[measure]` returns the values (m,) of one measure; printing shows a table.
     """
@@ -255,6 +256,7 @@ class Evaluation(CompactReprMixin):
     convention: Convention
     defined: Bools
     lengths: Ints
+    has_gains: bool = False
 
     def __getitem__(self, measure: str | Measure) -> Floats:
         return self.per_query(measure)
@@ -380,7 +382,7 @@ class Evaluation(CompactReprMixin):
             if len(self.measures) != 1:
                 raise MeasureError(f"Several measures were evaluated; name one of {names}.")
             return 0
-        wanted = parse(measure)
+        wanted = (linear_in_gains if self.has_gains else parse)(measure)
         if wanted not in self.measures:
             raise MeasureError(f"{wanted} was not evaluated; there are {names}.")
         return self.measures.index(wanted)
@@ -510,7 +512,7 @@ def _evaluated(
     lengths = np.bincount(query_of_row(documents.offsets), shown, shape[1]).astype(np.int64)
     for array in (table, tied, defined, lengths):
         array.setflags(write=False)
-    return Evaluation(parsed, table, tied, documents.query_ids, rules, defined, lengths)
+    return Evaluation(parsed, table, tied, documents.query_ids, rules, defined, lengths, documents.has_gains)
 
 
 def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention, classes: Ints | None = None) -> Ranking:

@@ -282,3 +282,13 @@ class CustomMeasure(DiscountedGain):
 
 
 Custom = CustomMeasure()
+
+
+@dataclass(frozen=True, repr=False)
+class PrecisionOfGains(CustomMeasure):
+    """P@k or WTA with gains in place of grades, by whose notation it prints: the mean gain of the first k documents."""
+
+    notation: str = ""
+
+    def __repr__(self) -> str:
+        return self.notation

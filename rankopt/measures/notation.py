@@ -519,22 +519,19 @@ def linear_in_gains(measure: Any) -> Measure:
     An estimate from clicks is unbiased of such measures only: DCG@k, P@k, WTA and Custom discounts, but not nDCG, whose
     best value is no linear function of the gains.
     """
-    from rankopt.measures.dcg import Custom
+    from rankopt.measures.dcg import PrecisionOfGains
 
     parsed: Any = parse(measure)
-    name, discount = getattr(parsed, "name", None), None
+    name = getattr(parsed, "name", None)
     if name in ("DCG", "Custom") and parsed.stated_gain in (None, "linear"):
         made: Measure = parsed(gain="linear")
         return made
-    if name == "P" and parsed.cutoff is not None and parsed.rel is None:
-        discount = [1 / parsed.cutoff] * parsed.cutoff
-    elif name == "WTA" and parsed.rel is None:
-        discount = [1.0]
+    k = {"P": parsed.cutoff, "WTA": 1}.get(name or "")
+    if k is not None and parsed.rel is None:
+        return PrecisionOfGains([1 / k] * k, "linear", notation=repr(parsed))
     if name == "RBP" and parsed.rel is None:
         raise MeasureError(f"{parsed} is not supported with gains; use measure='DCG@10', or P@k.")
-    if discount is None:
-        raise MeasureError(
-            f"{parsed} is not linear in the gains of the documents, so what clicks estimate without bias is not its "
-            "value (nDCG divides by a best value that is unknown); use measure='DCG@10', or P@k."
-        )
-    return Custom(discount=discount, gain="linear")
+    raise MeasureError(
+        f"{parsed} is not linear in the gains of the documents, so what clicks estimate without bias is not its "
+        "value (nDCG divides by a best value that is unknown); use measure='DCG@10', or P@k."
+    )

@@ -224,12 +224,14 @@ class ExposureEvaluation(CompactReprMixin):
         return pandas.DataFrame(columns, index=pandas.Index(self.queries, name="query", tupleize_cols=False))
 
     def plot(self, others: Mapping[str, ExposureEvaluation] | None = None, axes: Axes | None = None) -> Axes:
-        """Plot mean utility against mean disparity, of this policy and of others by name; a line is the bound."""
+        """Plot mean utility against mean disparity, of this policy and of others by name; a line is the bound. A policy
+        that breaks limits is an empty circle."""
         axes = axes_for(axes)
         for name, one in {"policy": self, **(others or {})}.items():
-            axes.plot(one.mean_disparity, one.utility.mean(), "o", label=name)
-        axes.axhline(self.bound, color="gray", linestyle="--", label="proven bound")
-        axes.set(xlabel="difference of exposure per merit", ylabel=f"expected {self.measure}")
+            form, word = ("full", name) if one.kept.all() else ("none", f"{name}, breaks limits")
+            axes.plot(one.mean_disparity, one.utility.mean(), "o", fillstyle=form, label=word)
+        axes.axhline(self.bound, color="gray", linestyle="--", label="proven bound under the limits")
+        axes.set(xlabel="difference of exposure per merit", ylabel=f"expected {self.measure}", xlim=(0, None))
         axes.legend()
         return axes
 

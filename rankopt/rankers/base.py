@@ -89,7 +89,7 @@ class Ranker(BaseEstimator):
     __metadata_request__predict: ClassVar = {"qid": True, "group": True}
     # Pipeline.score passes sample_weight to its last step whenever routing is on. Constraints name no rows.
     __metadata_request__score: ClassVar = {
-        "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
+        "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True, "gains": True,
     }  # fmt: skip
 
     _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_", "normalize_")
@@ -249,6 +249,7 @@ class Ranker(BaseEstimator):
         sample_weight: Values | None = None,
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
+        gains: Values | None = None,
     ) -> float:
         """Return the mean of `measure` over the queries on which it is defined.
 
@@ -260,14 +261,12 @@ class Ranker(BaseEstimator):
         distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges, with
         a `TiedDocumentsWarning` that gives the standard error.
 
-        sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
-        queries and the queries of the rows are not passed.
+        sample_weight: one weight per row, equal within a query. gains: in place of y, as in `fit`; the measure is then
+        that of training on them. Raises DataError if the ranker was fitted on several queries and the queries of the
+        rows are not passed.
         """
-        check_is_fitted(self)
-        inputs.check_queries_named(self, X, qid, group)
+        passed = self._passed(X, y, constraints, qid=qid, group=group, attributes=attributes, gains=gains)
         check_same_index(X=X, sample_weight=sample_weight)
-        attributes = self._attributes_of(X, attributes, constraints)
-        passed = inputs.as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = inputs.weights_of_rows(passed, sample_weight)
         return self._mean(inputs.normalized(self, passed.grouped()), weights, constraints)
 
@@ -283,21 +282,26 @@ class Ranker(BaseEstimator):
         measures: Measures | None = None,
         convention: str | Convention = "default",
         cut_to: Evaluation | None = None,
+        gains: Values | None = None,
     ) -> Evaluation:
         """Return the values of each query, of which `score` is the mean: the argument of `compare`.
 
-        measures: one or several, by default the measure of the ranker. cut_to: an evaluation of the same queries; each
-        list is cut to its length there. What a quota costs a ranker, in lists of the same length, is
+        measures: one or several, by default the measure of the ranker. gains: as in `score`. cut_to: an evaluation of
+        the same queries; each list is cut to its length there. What a quota costs a ranker, in lists of one length, is
 
             under = ranker.evaluate(test, constraints=rules)
             compare(under, ranker.evaluate(test, constraints=Admissible(rules.k), cut_to=under))
         """
-        check_is_fitted(self)
-        inputs.check_queries_named(self, X, qid, group)
+        passed = self._passed(X, y, constraints, qid=qid, group=group, attributes=attributes, gains=gains)
         check_type("cut_to", cut_to, Evaluation, type(None), error=OptionError, cure="Pass what `evaluate` returns.")
-        attributes = self._attributes_of(X, attributes, constraints)
-        passed = inputs.as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         return self._evaluation(inputs.normalized(self, passed.grouped()), constraints, measures, convention, cut_to)
+
+    def _passed(self, X: Any, y: Any, constraints: Any, *, attributes: Any, **ways: Any) -> Queries:
+        """The queries that the fitted ranker is evaluated on, before it normalizes them."""
+        check_is_fitted(self)
+        inputs.check_queries_named(self, X, ways["qid"], ways["group"])
+        attributes = self._attributes_of(X, attributes, constraints)
+        return inputs.as_queries(self, X, y, attributes=attributes, **ways, reset=False)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
@@ -431,10 +435,8 @@ class Ranker(BaseEstimator):
 
         Raises OptionError for a measure whose regret the feature map cannot bound. Data are passed as to `score`.
         """
-        check_is_fitted(self)
-        inputs.check_queries_named(self, X, qid, group)
-        attributes = self._attributes_of(X, attributes, constraints)
-        queries = inputs.read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        passed = self._passed(X, y, constraints, qid=qid, group=group, attributes=attributes)
+        queries = inputs.normalized(self, passed.grouped())
         if queries.has_gains:
             measure = inputs.measure_for(self, queries) if measure is None else linear_in_gains(measure)
         parsed = parse(getattr(self, "measure", "nDCG") if measure is None else measure)

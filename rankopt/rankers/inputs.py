@@ -171,19 +171,10 @@ def bad_row(values: Any, missing: bool = False) -> int | None:
     return None
 
 
-def read_queries(ranker: Fitted, X: Any, y: Any = None, gains: Any = None, **passed: Any) -> Queries:
-    """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`. gains: (N,)
-    instead of y."""
+def read_queries(ranker: Fitted, X: Any, y: Any = None, **passed: Any) -> Queries:
+    """`as_queries` with the same arguments, grouped, the features normalized by the ranker's `normalize`."""
     check("missing", ranker.missing, ("error", "indicator"))  # NaN in X is the next error
-    if gains is not None:
-        if y is not None:
-            raise DataError("y and gains are alternatives; pass one of them.")
-        if getattr(X, "has_gains", False):
-            raise DataError("gains cannot be passed with a log, or with Queries that have gains; leave them out.")
-        passed["labels"] = False
     queries = as_queries(ranker, X, y, **passed)
-    if gains is not None:
-        queries = queries.with_gains(gains)
     if passed["reset"]:
         _warn_of_grades(queries)
         _note_normalization(ranker, queries)
@@ -268,6 +259,7 @@ def as_queries(
     qid: Any,
     group: Any,
     attributes: Any = None,
+    gains: Any = None,
     reset: bool,
     labels: bool = True,
 ) -> Queries:
@@ -275,10 +267,17 @@ def as_queries(
 
     X: (N, d) array, CSR, data frame (perhaps with a column `qid`), or a `Queries`, which brings the rest along.
     y: (N,) grades, needed when `labels`. qid: (N,) hashables, in any order. group: sizes of consecutive queries.
-    No way at all means that all rows are one query. attributes: see `row_attributes`. Raises DataError on two ways at
-    once.
+    No way at all means that all rows are one query. attributes: see `row_attributes`. gains: (N,) instead of y. Raises
+    DataError on two ways at once.
     """
     passed = {"y": y, "qid": qid, "group": group, "attributes": attributes}
+    if gains is not None:
+        if y is not None:
+            raise DataError("y and gains are alternatives; pass one of them.")
+        if getattr(X, "has_gains", False):
+            raise DataError("gains cannot be passed with a log, or with Queries that have gains; leave them out.")
+        check_same_index(X=X, gains=gains)
+        return as_queries(ranker, X, **passed, reset=reset, labels=False).with_gains(gains)
     if isinstance(X, Queries):
         twice = [name for name, value in passed.items() if value is not None]
         if twice:

@@ -100,8 +100,11 @@ def test_without_sessions_a_document_is_in_as_many_as_it_has_impressions(frame):
 
 
 def test_columns_that_are_missing(frame):
-    with pytest.raises(DataError, match="no column 'click'"):
+    with pytest.raises(DataError, match=r"no column 'click'; it has .*, x\. Choose one: click="):
         ClickLog.from_frame(frame.drop(columns="click"))
+    for role in ("position", "session", "features", "attributes"):
+        with pytest.raises(DataError, match=f"no column 'rank'; it has .*Choose one: {role}="):
+            ClickLog.from_frame(frame, **{role: "rank"})
     with pytest.raises(DataError, match="no column of document ids"):
         ClickLog.from_frame(frame.drop(columns="docid"))
     with pytest.raises(DataError, match="'site' of the log has no numbers"):
@@ -109,6 +112,17 @@ def test_columns_that_are_missing(frame):
     known = Queries.from_arrays([[1.0]], qid=["a"], documents=[1])
     with pytest.raises(DataError, match="no document 9 of query 'a'"):
         ClickLog.from_arrays(known, query=["a"], document=[9], position=[1], click=[0])
+
+
+@pytest.mark.parametrize("role", ["query", "document", "session"])
+def test_ids_that_are_missing_are_named(frame, role):
+    names = {"query": "qid", "document": "docid", "session": "session", "position": "position", "click": "click"}
+    columns = {name: frame[column].astype(object) for name, column in names.items()}
+    columns[role][3] = None
+    with pytest.raises(DataError, match=f"The {role} of row 3 is None"):
+        ClickLog.from_arrays(frame[["x"]], **columns)
+    with pytest.raises(DataError, match=f"{role} has 2 entries but there are 8 rows"):
+        ClickLog.from_arrays(frame[["x"]], **{**columns, role: [1, 2]})
 
 
 def test_attributes_of_documents_may_be_text(frame):
@@ -119,6 +133,9 @@ def test_attributes_of_documents_may_be_text(frame):
     names = zip(log.queries.qid.tolist(), log.queries.document_ids, strict=True)
     assert dict(zip(names, log.queries.attributes["site"].tolist(), strict=True)) == wanted
     assert_array_equal(log.queries.attributes["price"], [1, np.nan, 2, 3, 2])
+    one = ClickLog.from_frame(marked, attributes="site", features="x")
+    assert_array_equal(one.queries.attributes["site"], log.queries.attributes["site"])
+    assert one.queries.feature_names == ("x",)
     with pytest.raises(DataError, match=r"'site' of the log has no numbers.*attributes=\['site'\]"):
         ClickLog.from_frame(marked)
     with pytest.raises(DataError, match="row 6 has other 'site' than row 0, which is the same document 1 of query 'a'"):

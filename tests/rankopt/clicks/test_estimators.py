@@ -12,6 +12,7 @@ from rankopt.data import Queries, load_sample, save_queries
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import ScoreLoss
 from rankopt.measures import evaluate
+from rankopt.rankers import LargeMarginRanker
 
 RELEVANCE = np.array([0.2, 0.9, 0.5])
 BIASES = {
@@ -289,9 +290,15 @@ def test_gains_are_measured_linearly_or_not_at_all(digits, tmp_path):
     gains = digits.with_gains(np.linspace(-1, 1, digits.n_documents))
     scores = np.random.default_rng(0).permutation(digits.n_documents).astype(float)  # without ties
     values = evaluate(gains, scores, ["DCG@10", "P@3", "WTA"])
-    assert repr(values.measures[0]) == "DCG(gain='linear')@10"
     first = gains.relevance[[own[np.argmax(scores[own])] for own in np.split(digits.rows, digits.offsets[1:-1])]]
     assert_allclose(values.values[2], first)
+    assert [repr(one) for one in values.measures] == ["DCG(gain='linear')@10", "P@3", "WTA"]
+    for row, name in enumerate(("DCG@10", "P@3", "WTA")):
+        assert_array_equal(values[name], values.values[row])
+    few = gains.select([0, 1, 2])
+    ranker = LargeMarginRanker("P@3").fit(few)
+    assert ranker.bound_tightness(few).measure == "P@3"
+    assert list(ranker.evaluate(few).to_frame()) == ["P@3"]
     for measure in ("nDCG@10", "AP", "ERR", "P(rel=2)@3", "AP + DCG@10"):
         with pytest.raises(MeasureError, match="not linear in the gains"):
             evaluate(gains, scores, measure)

@@ -5,13 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from formulations import DemographicParity
 from rankopt.clicks import ClickLog, PositionBias, TrustBias, click_probability, simulate_clicks
-from rankopt.data import concatenate, load_sample
+from rankopt.data import Queries, concatenate, load_sample
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import ScoreLoss
+from rankopt.measures import evaluate
 from rankopt.policies import PlackettLuceRanker
 from rankopt.rankers import (
     BoostedRanker,
@@ -138,6 +141,34 @@ def test_gains_train_alike_in_fit_path_and_partial_fit(log, sample):
             train(gains)
     small = gains.select([0, 1])
     assert DirectRanker(random_state=0).fit(small).verify(only=1).holds
+
+
+def test_searches_of_scikit_learn_fit_and_score_gains(log):
+    gains, folds = log.gains(BIAS).grouped(), GroupKFold(3)
+    X = pd.DataFrame(gains.features).add_prefix("x").assign(qid=gains.qid)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(LargeMarginRanker(), {"lam": [0.01, 10.0]}, cv=folds)
+        search.fit(X, gains=gains.relevance, groups=X.qid)
+    for lam, found in zip((0.01, 10.0), search.cv_results_["mean_test_score"], strict=True):
+        expected = []
+        for rows, held in folds.split(X, groups=X.qid):
+            ranker = LargeMarginRanker(lam=lam).fit(X.iloc[rows], gains=gains.relevance[rows])
+            scores = ranker.predict(X.iloc[held])
+            part = Queries.from_arrays(gains.features[held], qid=gains.qid[held]).with_gains(gains.relevance[held])
+            expected.append(evaluate(part, scores, "DCG(gain='linear')@10").mean())
+        assert_allclose(found, np.mean(expected))
+    ranker, few = LargeMarginRanker("P@3").fit(X, gains=gains.relevance), gains.select([0, 1, 2])
+    rows, weight = X.iloc[: few.n_documents], (few.qid == few.qid[0]) + 1.0
+    values = evaluate(few, ranker.predict(rows), "P@3").values[0]
+    assert_allclose(ranker.evaluate(rows, gains=few.relevance).values[0], values)
+    score = ranker.score(rows, gains=few.relevance, sample_weight=weight)
+    assert_allclose(score, np.average(values, weights=[2.0, 1.0, 1.0]))
+    order = pd.Series(gains.relevance, index=X.index[::-1])
+    for method in (ranker.fit, ranker.score, ranker.evaluate):
+        with pytest.raises(DataError, match="gains has the index of X in another order"):
+            method(X, gains=order)
+        with pytest.raises(DataError, match="y and gains are alternatives"):
+            method(X, gains.relevance, gains=gains.relevance)
 
 
 def test_what_is_refused(log, sample):

@@ -125,7 +125,10 @@ def test_given_propensities_and_a_picture():
     given = PositionBias([1.0, 0.5])
     assert len(given) == 2
     assert str(PositionBias([1.0, 0.5], trust=[0.1, 0.0])) == "PositionBias(1, 0.5 by given; trust 0.1, 0)"
-    assert given.plot().get_xlabel() == "position"
+    axes = PositionBias.from_power(1.0, 3).plot(given.plot())
+    assert axes.get_xlabel() == "position"
+    assert axes.get_xticks().tolist() == [1, 2, 3]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["given", "1 / p^1"]
     assert_allclose(PositionBias.from_power(0.5, 4).propensities, np.arange(1, 5) ** -0.5)
     for wrong in ([], [0.0, 1.0], [1.0, -0.1], [1.0, np.inf], [1.0, 1e-101], [[1.0]], ["a"]):
         with pytest.raises(OptionError):

@@ -351,7 +351,10 @@ def test_the_table_and_the_picture():
     assert_allclose(table["exposure a"], table["exposure b"], atol=1e-7)
     axes = found.plot({"certain": evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)})
     assert axes.get_ylabel().startswith("expected DCG")
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["policy", "certain", "proven bound"]
+    words = ["policy", "certain, breaks limits", "proven bound under the limits"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == words
+    assert [line.get_fillstyle() for line in axes.lines[:2]] == ["full", "none"]
+    assert axes.get_xlim()[0] == 0
 
 
 def test_gains_are_evaluated_as_they_are_trained_on():
