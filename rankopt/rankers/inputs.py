@@ -600,12 +600,16 @@ def check_normalize(method: Any) -> None:
         raise OptionError(f"normalize cannot be {method!r:.80}; it is None or one of {known}.")
 
 
+def chosen_normalization(ranker: Any, queries: Queries) -> str | None:
+    """What normalize="auto" is; weights w0 that are passed are of the features as given."""
+    return chosen_method(queries) if isinstance(getattr(ranker, "w0", None), str | None) else None
+
+
 def _note_normalization(ranker: Any, queries: Queries) -> None:
-    """Note what `normalize` is of these training queries; weights w0 that are passed are of the features as given."""
+    """Note what `normalize` is of these training queries."""
     method = getattr(ranker, "normalize", None)
     check_normalize(method)
-    given = not isinstance(getattr(ranker, "w0", None), str | None)
-    ranker.normalize_ = (None if given else chosen_method(queries)) if method == "auto" else method
+    ranker.normalize_ = chosen_normalization(ranker, queries) if method == "auto" else method
     verbose = getattr(ranker, "verbose", 0)
     if method == "auto" and ranker.normalize_ is not None and isinstance(verbose, int) and verbose:
         print(f"normalize='auto' is {ranker.normalize_!r}", file=sys.stderr)

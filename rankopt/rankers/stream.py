@@ -7,6 +7,7 @@ all queries seen before. So the certificate is that of one fit of all queries.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -16,6 +17,7 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from rankopt.data.canonical_order import Arrangement, canonical
+from rankopt.data.normalization import MANY
 from rankopt.data.queries import Queries, concatenate
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.errors import DataError, OptionError
@@ -23,7 +25,14 @@ from rankopt.optimize.bundle import cuts
 from rankopt.optimize.concave_convex import Method, Training
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State, TrainingState
-from rankopt.rankers.inputs import measuring_gains, query_weights, read_queries, refuse_log, warn_without_queries
+from rankopt.rankers.inputs import (
+    chosen_normalization,
+    measuring_gains,
+    query_weights,
+    read_queries,
+    refuse_log,
+    warn_without_queries,
+)
 from rankopt.rankers.typing import AnyRows, Weights
 
 LOSS = (
@@ -93,10 +102,10 @@ def partial_fit(
 ) -> Any:
     """Add these queries to those of earlier calls of `partial_fit`, and train on all of them from the present weights.
 
-    J is the objective of one `fit` of all queries, and so is the certificate; `n_queries_` counts them, and `history_`
-    is of the last call. Under a convex bound the result is that of one fit, up to the gap; under a nonconvex one it may
-    be another critical point. The method "bundle" keeps its planes, others begin at the present weights. Data are
-    passed as to `fit`; a query comes in one call, and ids must be new.
+    J is the objective of one `fit` of all queries with the same `normalize_`, and so is the certificate; `n_queries_`
+    counts them, and `history_` is of the last call. Under a convex bound the result is that of one fit, up to the gap;
+    under a nonconvex one it may be another critical point. The method "bundle" keeps its planes, others begin at the
+    present weights. Data are passed as to `fit`; a query comes in one call, and ids must be new.
 
     What is learned of features is that of the first call: their names, what `normalize="auto"` chooses, and with
     `missing="indicator"` which features have an indicator, and the means.
@@ -136,9 +145,22 @@ def partial_fit(
         stream = Stream(queries, weights, place, problem, center)
     else:
         every = concatenate([known.queries, queries])
+        if getattr(self, "normalize", None) == "auto" and len(known.queries) < MANY <= len(every):
+            _warn_of_scales(self, every)
         stream = replace(known, queries=every, weights=np.append(known.weights, weights), place=place)
     self._stream = stream
     self.n_queries_ = len(stream.queries)
     with measuring_gains(self, stream.queries):
         self._fit(stream.queries, stream.weights, None)
     return self
+
+
+def _warn_of_scales(ranker: Any, queries: Queries) -> None:
+    """Warn where the queries so far would have made normalize="auto" another one than the first call did."""
+    if ranker.normalize_ is None and chosen_normalization(ranker, queries) is not None:
+        warnings.warn(
+            "scales of features differ from query to query, but the first call had too few queries for "
+            "normalize='auto' to see that; start again with normalize='zscore'",
+            UserWarning,
+            stacklevel=3,
+        )

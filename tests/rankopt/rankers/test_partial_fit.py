@@ -1,5 +1,6 @@
 """Queries that arrive: the optimum and certificate of one fit of all, in whatever order, and fewer steps than anew."""
 
+import contextlib
 import pickle
 
 import numpy as np
@@ -163,6 +164,17 @@ def test_a_failed_call_leaves_the_ranker_as_it_was():
     assert vars(ranker) == before
     ranker.partial_fit(X, y, qid=qid + 100)
     assert ranker.n_queries_ == 40
+
+
+def test_scales_that_the_first_call_could_not_see_are_warned_of():
+    X, y, qid = made(queries=30)
+    scales = np.exp(np.random.default_rng(1).normal(size=30))[qid][:, None]
+    first, second = qid < 5, qid >= 5
+    for features, calls in ((X, contextlib.nullcontext()), (X * scales, pytest.warns(UserWarning, match="'zscore'"))):
+        ranker = PairwiseRanker().partial_fit(features[first], y[first], qid=qid[first])
+        with calls:
+            ranker.partial_fit(features[second], y[second], qid=qid[second])
+        assert ranker.normalize_ is None
 
 
 @pytest.mark.parametrize("how", ["fit", "load", "pickle"])

@@ -207,7 +207,7 @@ def test_auto_depends_on_differences_of_scale_alone():
     order = np.random.default_rng(4).permutation(len(X))
     alike = scaled(0.0)[0] * [1e-6, 1.0, 1e6, 1e9] + np.arange(24)[qid][:, None]
     fewer = qid < 9
-    same = X[qid == 0]
+    same, noise = X[qid == 0], scaled(0.0, queries=60, documents=10)[0]
     cases = [
         ((X[order], y[order], qid[order]), "zscore"),
         ((X * [1e-6, 1.0, 1e6, 1e9], y, qid), "zscore"),
@@ -216,6 +216,8 @@ def test_auto_depends_on_differences_of_scale_alone():
         ((csr_array(X), y, qid), None),
         ((np.tile(same, (24, 1)), y, qid), None),
         ((np.ones_like(X), y, qid), None),
+        (scaled(1.0, queries=60, documents=6), "zscore"),
+        ((np.exp(1.5 * noise), *scaled(0.0, queries=60, documents=10)[1:]), None),  # long tails are no other scale
     ]
     for (features, grades, ids), method in cases:
         assert RegressionRanker().fit(features, grades, qid=ids).normalize_ == method
