@@ -164,7 +164,8 @@ class Objective:
         if self.units is not None:
             rescaled, planes = self.in_units(planes)
             answer = rescaled.solve_master(planes, capacity, alpha, precision)
-            w = self.project(self.w0 + self.units / np.sqrt(self.lam) * answer.w)
+            scale, center, _ = self.standard
+            w = self.project(center + scale * answer.w)
             if self.box is not None and rescaled.box is not None:  # rounding must not lead away from a limit
                 for limit, reached in zip(self.box, answer.w == rescaled.box, strict=True):
                     w = np.where(reached, limit, w)
@@ -180,18 +181,25 @@ class Objective:
         own = self._solved(planes, capacity, alpha, precision)
         return replace(answer, bound=own.bound, seconds=answer.seconds + own.seconds)
 
+    @property
+    def standard(self) -> tuple[Floats, Floats, float]:
+        """The scale (d,) and center (d,) of z = (w - center) / scale, whose regularizer has no units, and its lam."""
+        return np.asarray(self.units / np.sqrt(self.lam)), self.w0, 1.0
+
     def in_units(self, planes: PlaneSet) -> tuple[Objective, PlaneSet]:
-        """The same problem in z = √lam (w - w0) / units: its regularizer is ‖z‖² / 2."""
+        """The same problem in the z of `standard`."""
         if self.units is None:
             return self, planes
-        scale, heights = self.units / np.sqrt(self.lam), planes.heights + planes.slopes @ self.w0
+        scale, center, lam = self.standard
+        heights = planes.heights + planes.slopes @ center
         assigned, references = planes.assigned * scale, planes.references * scale
         planes = replace(planes, assigned=assigned, references=references, heights=heights)
         box = self.box
         if box is not None:  # a weight of unit 0 does not move, and its limits do not matter
             unlimited = np.broadcast_to([[-np.inf], [np.inf]], box.shape).copy()
-            box = np.divide(box - self.w0, scale, out=unlimited, where=scale > 0)
-        return replace(self, lam=1.0, w0=np.zeros_like(self.w0), units=None, box=box), planes
+            box = np.divide(box - center, scale, out=unlimited, where=scale > 0)
+        w0 = np.zeros_like(center) if box is None else np.clip(0.0, *box)
+        return replace(self, lam=lam, w0=w0, units=None, box=box), planes
 
     def natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
         """The lam at which a step that gains all of the risk at w₀ costs as much: (steepest slopes)² / (heights)."""
@@ -397,7 +405,7 @@ IDLE = 1e-4  # A feature whose row is this part or more below lam is not binding
 
 @dataclass(frozen=True, eq=False)
 class SparseObjective(Objective):
-    """J(w) = lam ‖w‖₁ + R(w) [ORM, section 3.1, Ω = ‖w‖₁].
+    """J(w) = lam ‖w‖₁ + R(w) [ORM, section 3.1, Ω = ‖w‖₁]; with units, lam Σ_j |w_j| / units_j + R(w).
 
     The penalty is centered at 0; w0 is the point of the box nearest to it. `begins` is the starting point of training,
     which determines the critical point found under a nonconvex risk.
@@ -422,7 +430,7 @@ class SparseObjective(Objective):
                 "penalty='l1' needs a nonnegative loss; got one with is_nonnegative = False. Use penalty='l2', or add "
                 "a constant to the loss that makes it nonnegative."
             )
-        return cls(risk, lam, np.zeros_like(start), master, small, begins=start)
+        return cls(risk, lam, np.zeros_like(start), master, small, units=units, begins=start)
 
     @classmethod
     def check(cls, method: object) -> None:
@@ -443,7 +451,11 @@ class SparseObjective(Objective):
         return least
 
     def regularizer(self, w: Floats) -> float:
-        return float(self.lam * np.abs(w).sum())
+        return float(self.lam * np.abs(self.per_unit(w)).sum())
+
+    @property
+    def standard(self) -> tuple[Floats, Floats, float]:
+        return np.asarray(self.units), np.zeros_like(self.w0), self.lam
 
     def takes_groups(self) -> bool:
         two = l1_margin_dual(np.ones((2, 1)), np.ones(2), lam=self.lam, groups=[0, 1], group_mass=[1.0, 1.0])
@@ -456,6 +468,8 @@ class SparseObjective(Objective):
 
         Raises MasterProblemError if the solver returns no solution or no duals.
         """
+        if self.units is not None:
+            return super().solve_master(planes, capacity, alpha, precision)
         began = perf_counter()
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
         size = np.abs(planes.slopes)
@@ -508,10 +522,12 @@ class SparseObjective(Objective):
 
 
 def largest(objective: Objective) -> float:
-    """A lam from which on w = 0 is optimal (of a nonconvex risk: critical): ‖g‖_∞ of the subgradient g of R at 0. In a
-    box, from which on the point nearest to 0 is: of g_j what leads away from it without leaving the box."""
+    """A lam from which on w = 0 is optimal (of a nonconvex risk: critical): ‖g‖_∞ of the subgradient g of R at 0, each
+    g_j times its unit. In a box, from which on the point nearest to 0 is: of g_j what leads away from it without
+    leaving the box."""
     here, box = objective.risk.at(objective.project(np.zeros_like(objective.w0))), objective.box
     slope = (here.slopes - here.references)[0]
     if box is not None:
         slope = np.where(slope > 0, np.where(box[0] < 0, slope, 0.0), np.where(box[1] > 0, slope, 0.0))
+    slope = slope if objective.units is None else slope * objective.units
     return float(np.abs(slope).max()) * (1.0 + FAINT)

@@ -70,8 +70,9 @@ class LargeMarginRanker(OptimizedRanker):
         "scale" and "auto" the weight of each feature is penalized in units of its deviation: the regularizer is
         (λ/2) Σ_j (σ_j² / σ²) (w_j - w₀_j)², with σ_j the standard deviation of feature j within queries and σ²
         the mean of σ_j² over the features that vary. So a scale of one feature, or of the gains, leaves the
-        orders the same, if those by w₀ are. With penalty="l1" "scale" is 3% of the smallest λ at which w = 0.
-        C sets λ = 1 / (C m) instead, unless lam is set too. `lam_` is λ.
+        orders the same, if those by w₀ are. With penalty="l1" the regularizer is λ Σ_j (σ_j / σ) |w_j| then, and
+        "scale" is 3% of the smallest λ at which w = 0. C sets λ = 1 / (C m) instead, unless lam is set too.
+        `lam_` is λ.
     constraints : default None
         An `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and reference
         are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position weights

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
@@ -159,6 +159,7 @@ INVARIANT = {
     "AP over pairs": LargeMarginRanker("AP", feature_map="pairwise", bound="convex"),
     "slots": MatchingRanker(bound="nonconvex"),
     "smooth": SmoothRanker(w0="ranksvm", tol=1e-9),
+    "l1": PairwiseRanker(penalty="l1", tol=1e-6),
     **{
         method: PairwiseRanker(method=method, max_iter=200)
         for method in ("cutting_planes", "block_frank_wolfe", "stochastic_subgradient")
@@ -195,6 +196,29 @@ def test_the_certified_objective_is_that_of_units_of_the_features(ranker):
         w = ranker.coef_ + w * (squares > 0)
         there = ranker.lam_ / 2 * np.sum(squares / squares[:3].mean() * (w - ranker.w0_) ** 2)
         assert there + majorant.at(w).value >= ranker.certificate_.bound
+
+
+def test_the_certified_objective_of_l1_is_in_units_of_the_features_too():
+    X, y, qid = drawn(9, queries=20)
+    X = np.column_stack([X * [1e-4, 1.0, 1e6], np.ones(len(X))])
+    queries = Queries.from_arrays(X, y, qid=qid)
+    ranker = PairwiseRanker(penalty="l1").fit(queries)
+    squares = np.mean([X[qid == q].var(axis=0) for q in np.unique(qid)], axis=0)
+    units = np.sqrt(squares / squares[:3].mean())
+    risk = ranker.objective(queries).risk
+    for w in (ranker.coef_, *np.random.default_rng(0).normal(size=(20, 4)) / np.where(squares > 0, units, np.inf)):
+        value = ranker.lam_ * np.sum(units * np.abs(w)) + risk.at(w).value
+        assert value >= ranker.certificate_.bound
+        assert value == pytest.approx(ranker.certificate_.primal, rel=1e-9) or w is not ranker.coef_
+
+
+def test_one_column_of_large_numbers_does_not_spoil_a_sparse_model():
+    X, y, qid = graded()
+    time = 1.7e9 + 1e5 * np.random.default_rng(1).normal(size=(len(X), 1))
+    alone, with_time = (
+        PairwiseRanker(penalty="l1").fit(features, y, qid=qid) for features in (X, np.hstack([X, time]))
+    )
+    assert_array_equal(with_time.get_support()[:3], alone.get_support())
 
 
 def test_a_column_of_another_scale_does_not_keep_the_others_at_the_start():
