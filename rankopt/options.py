@@ -15,6 +15,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,14 @@ from formulations.arrays import check_no_mask
 from rankopt.errors import OptionError
 
 Rules = Mapping[str, tuple[Any, ...]]
+
+
+def load_package(name: str, extra: str) -> Any:
+    """An optional package; OptionError that names the extra of rankopt where it cannot be loaded."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise OptionError(f"{name} cannot be loaded ({error}); pip install 'rankopt[{extra}]'") from error
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,12 @@ from rankopt.boosting.objective import BoostingData, BoostingMetric, BoostingObj
 from rankopt.boosting.tree_text import joined, text_of
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.validation import taken
-from rankopt.errors import OptionError
+from rankopt.options import load_package
 from rankopt.rankers.run import shown
 
 
 def lightgbm() -> Any:
-    """The package; OptionError that names the cure where it is not installed."""
-    try:
-        return import_module("lightgbm")
-    except ImportError as error:
-        raise OptionError(
-            f"trees of LightGBM cannot be grown or used because lightgbm cannot be loaded ({error}); "
-            "pip install 'rankopt[boosting]'"
-        ) from error
+    return load_package("lightgbm", "boosting")
 
 
 def table(features: Any) -> Any:
@@ -94,7 +86,7 @@ class Member:
 
 
 def grow(
-    members: Sequence[Member], growth: Growth, metric: BoostingMetric, report: Report = lambda round, value: None
+    members: Sequence[Member], growth: Growth, metric: BoostingMetric, report: Report
 ) -> tuple[list[str], int, list[float], bool]:
     """The text of the trees of each member and the number of rounds: those to `best_round`, or all without evaluation
     queries. Empty texts where no feature tells documents apart. Then the measure on the evaluation queries after each
@@ -137,17 +129,20 @@ def grow(
 WINDOW = 9
 
 
+def smoothed(values: Sequence[float]) -> NDArray[np.float64]:
+    """The mean of nine values around each."""
+    along = np.pad(values, WINDOW // 2, mode="edge")
+    return np.convolve(along, np.ones(WINDOW), "valid") / WINDOW
+
+
 def best_round(values: Sequence[float]) -> int:
     """The round, from 1, around which the mean of nine values is largest: one value alone is the best by chance."""
-    along = np.pad(values, WINDOW // 2, mode="edge")
-    return int(np.convolve(along, np.ones(WINDOW), "valid").argmax()) + 1
+    return int(smoothed(values).argmax()) + 1
 
 
 def _data(train: Arrangement, reference: Any = None, categorical: Sequence[int] = ()) -> Any:
     sizes = np.diff(train.offsets)
-    weights: NDArray[np.float64] | None = np.repeat(train.weights * sizes.size, sizes)
-    if np.ptp(train.weights) == 0:
-        weights = None
+    weights = None if np.ptp(train.weights) == 0 else np.repeat(train.weights * sizes.size, sizes)
     features = table(taken(train.features, train.rows))
     return lightgbm().Dataset(
         features, train.graded, group=sizes, weight=weights, reference=reference, params=OF_DATA,
@@ -175,10 +170,8 @@ class _Judged:
         held.set_init_score(_init_scores(init, queries))
         booster.add_valid(held, "eval_set")
         self.boosters.append((booster, key))
-        sizes = np.diff(queries.offsets)
-        weights = np.repeat(queries.weights, sizes)
-        zeros = np.zeros(weights.size)
-        self.rows[key] = BoostingData.from_arrays(queries.graded, zeros, weights, sizes, "the ranker")
+        weights = np.repeat(queries.weights, np.diff(queries.offsets))
+        self.rows[key] = BoostingData(np.zeros(weights.size), queries.graded, queries.offsets, weights)
 
     def mean(self) -> float:
         """The measure of the mean of the scores of all members that are evaluated on the same queries; of several
@@ -195,9 +188,7 @@ class _Judged:
 
 
 @contextmanager
-def report_rounds(
-    verbose: int, members: int, rounds: int, measure: str, where: str = "on eval_set"
-) -> Iterator[Report]:
+def report_rounds(verbose: int, members: int, rounds: int, measure: str, where: str) -> Iterator[Report]:
     """What shows each round in one line, as `shown` does. measure, where: what is watched, and on what."""
     with shown(verbose) as progress:
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from formulations.arrays import Floats, check_type
 from formulations.display import CompactReprMixin
-from rankopt.boosting.growth import Growth, Member, grow, lightgbm, report_rounds, table
+from rankopt.boosting.growth import Growth, Member, grow, lightgbm, report_rounds, smoothed, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.constraints.admissible import Admissible
@@ -62,8 +62,7 @@ class Forest(CompactReprMixin):
     @cached_property
     def boosters(self) -> tuple[Any, ...]:
         """The members that have trees."""
-        package = lightgbm()
-        return tuple(package.Booster(model_str=text.tobytes().decode("ascii")) for text in self.texts if text.size)
+        return tuple(lightgbm().Booster(model_str=text.tobytes().decode("ascii")) for text in self.texts if text.size)
 
     def scores(self, features: Any, threads: int) -> Floats:
         """The mean (N,) over the members; threads: 0 leaves their number to LightGBM."""
@@ -81,15 +80,20 @@ class Forest(CompactReprMixin):
 
 
 ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with queries to evaluate them on
-FEWEST = 30  # queries of which some are held out
+FEWEST, MANY = 30, 200  # queries from which some are held out, and from which no model is grown again on all
 LARGE = 30_000  # documents, beyond which half the noise is enough
 
 
-def hold_out(queries: Arrangement, fraction: float, seed: int) -> tuple[Arrangement, Arrangement]:
-    """The queries without, and then, a fraction of them drawn at random."""
+Parts = Sequence[tuple[Arrangement, Arrangement | None]]
+"""For each model the queries that it is trained on, and those that it is evaluated on."""
+
+
+def hold_out(queries: Arrangement, fraction: float, count: int, seed: int) -> Parts:
+    """Several times the queries without, and then, a fraction drawn at random: other ones each time, until all were."""
     drawn = np.random.default_rng(seed).permutation(len(queries))
-    count = min(max(round(fraction * drawn.size), 1), drawn.size - 1)
-    return queries.select(np.sort(drawn[count:])), queries.select(np.sort(drawn[:count]))
+    size = min(max(round(fraction * drawn.size), 1), drawn.size - 1)
+    orders = [np.roll(drawn, -size * turn) for turn in range(count)]
+    return [(queries.select(np.sort(one[size:])), queries.select(np.sort(one[:size]))) for one in orders]
 
 
 class BoostedRanker(Ranker):
@@ -110,9 +114,9 @@ class BoostedRanker(Ranker):
     measure : default "nDCG@10"
         As in `LargeMarginRanker`; evaluates eval_set, and defines the objective together with `truncation_level`.
     n_estimators : default None
-        Trees, one per round. None: the best number for `measure` on eval_set, at most 1,000; without eval_set each
-        model holds out some of its queries instead (`validation_fraction`), and with fewer than 30 queries that have
-        something to order there are 100 trees.
+        Trees, one per round. None: the best number for `measure` on eval_set, at most 1,000; without eval_set on
+        queries that are held out of training (`validation_fraction`). With fewer than 30 queries that have something
+        to order there are 100 trees.
     learning_rate : default 0.05
         The largest change of a score by a leaf, in units of the margin.
     constraints : default None
@@ -134,7 +138,8 @@ class BoostedRanker(Ranker):
         and the fraction of the features that a tree uses.
     score_noise : default None
         The deviation of the noise added to the scores in each round, in deviations of the scores. None is 1.0, and 0.5
-        with more than 30,000 documents, where leaves average over more of them.
+        with more than 30,000 documents, where leaves average over more of them; twice as much where a third of the
+        queries is held out and judges that to be better (`validation_fraction`).
     n_bags : default 3
         The number of models, each with its own noise and features, whose scores are averaged. Time is proportional.
 
@@ -143,9 +148,10 @@ class BoostedRanker(Ranker):
     early_stopping : default 100
         Training ends when the best round is so many rounds ago. The best round has the largest mean of nine values
         around it, because a single value is the largest by chance.
-    validation_fraction : default 0.1
-        The fraction of the queries that each model holds out if there are neither n_estimators nor an eval_set. Each
-        draws its own, so that together they train on nearly all queries; nothing is refitted.
+    validation_fraction : default None
+        The fraction of the queries that each model holds out if there are neither n_estimators nor an eval_set: other
+        queries for each model, as far as there are. None is a tenth, and a third with fewer than 200 queries that have
+        something to order; then all models are trained again on all queries, with the number of trees found.
     random_state : default None
         Seed of the trees. The model is reproducible with None too.
 
@@ -179,7 +185,7 @@ class BoostedRanker(Ranker):
         "min_child_samples": (COUNT, None), "n_bags": (COUNT,), "truncation_level": (COUNT,),
         "early_stopping": (COUNT,),
         "learning_rate": (POSITIVE,), "colsample_bytree": (Interval(0, 1, "right"),),
-        "validation_fraction": (Interval(0, 1, "neither"),), "n_jobs": RUN["n_jobs"],
+        "validation_fraction": (Interval(0, 1, "neither"), None), "n_jobs": RUN["n_jobs"],
         "verbose": RUN["verbose"],
     }  # fmt: skip
 
@@ -208,7 +214,7 @@ class BoostedRanker(Ranker):
         n_bags: int = 3,
         monotone_constraints: Values | Mapping[str, int] | None = None,
         early_stopping: int = 100,
-        validation_fraction: float = 0.1,
+        validation_fraction: float | None = None,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
         random_state: types.Seed = None,
@@ -280,32 +286,39 @@ class BoostedRanker(Ranker):
         noise = self.score_noise
         if noise is None:
             noise = 1.0 if queries.n_documents <= LARGE else 0.5
-        objectives = [
-            boosting_objective(
-                self.measure,
-                feature_map=self.feature_map,
-                bound=self.bound,
-                position_weights=self.position_weights,
-                truncation_level=self.truncation_level,
-                score_noise=noise,
-                seed=seed,
-            )
-            for seed in seeds_of(self.random_state, int(self.n_bags))
-        ]
+        objective = boosting_objective(
+            self.measure,
+            feature_map=self.feature_map,
+            bound=self.bound,
+            position_weights=self.position_weights,
+            truncation_level=self.truncation_level,
+            score_noise=noise,
+        )
         measure = parse(self.measure)
         arranged = with_distinct_grades(canonical(queries, weights), measure)
-        init = self._init_texts()
-        name, where = "eval_set", "on eval_set" if self._admissible() is None else "on eval_set without the constraints"
-        parts: Sequence[tuple[Arrangement, Arrangement | None]] = [(arranged, None)] * len(objectives)
-        if evaluation is not None:
-            parts = [(arranged, canonical(evaluation, np.ones(len(evaluation))))] * len(objectives)
-        elif self.n_estimators is None and len(arranged) >= FEWEST:
-            name, where = "validation", "on held-out queries"
-            parts = [hold_out(arranged, self.validation_fraction, objective.seed) for objective in objectives]
-        members = [Member(one, *part, text) for one, part, text in zip(objectives, parts, init, strict=True)]
-        growth, metric = self._growth(arranged.rows.size, parts[0][1] is not None), boosting_metric(measure)
-        with report_rounds(self.verbose, len(members), growth.rounds, repr(measure), where) as progress:
-            texts, rounds, values, interrupted = grow(members, growth, metric, progress)
+        init, seeds = self._init_texts(), seeds_of(self.random_state, int(self.n_bags))
+        parts, is_refitted = self._parts(arranged, evaluation, seeds)
+        name, where = ("validation", "on held-out queries") if evaluation is None else ("eval_set", "on eval_set")
+        if self._admissible() is not None:
+            where += " without the constraints"
+
+        def train(noise: float, parts: Parts, growth: Growth) -> tuple[list[str], int, list[float], bool]:
+            members = [
+                Member(replace(objective, score_noise=noise, seed=seed), *part, text)
+                for seed, part, text in zip(seeds, parts, init, strict=True)
+            ]
+            with report_rounds(self.verbose, len(members), growth.rounds, repr(measure), where) as progress:
+                return grow(members, growth, boosting_metric(measure), progress)
+
+        growth, noise = self._growth(arranged.rows.size, parts[0][1] is not None), objective.score_noise
+        texts, rounds, values, interrupted = train(noise, parts, growth)
+        if is_refitted and values:
+            if self.score_noise is None and not interrupted:
+                _, other, curve, interrupted = train(2 * noise, parts, growth)
+                if smoothed(curve).max() > smoothed(values).max():
+                    noise, rounds, values = 2 * noise, other, curve
+            texts, rounds, _, again = train(noise, [(arranged, None)] * len(seeds), replace(growth, rounds=rounds))
+            interrupted |= again
         self.estimators_ = tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts)
         self._forest = Forest(self.estimators_)
         self.n_rounds_ = rounds + (0 if self._init_model is None else self._init_model.n_rounds_)
@@ -318,6 +331,16 @@ class BoostedRanker(Ranker):
             self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
         if interrupted:
             warn_interrupted("trees")
+
+    def _parts(self, queries: Arrangement, evaluation: Queries | None, seeds: Sequence[int]) -> tuple[Parts, bool]:
+        """The queries that each model is trained and evaluated on, and whether it is then trained again on all."""
+        if evaluation is not None:
+            return [(queries, canonical(evaluation, np.ones(len(evaluation))))] * len(seeds), False
+        if self.n_estimators is not None or len(queries) < FEWEST:
+            return [(queries, None)] * len(seeds), False
+        is_refitted = self.validation_fraction is None and len(queries) < MANY
+        fraction = 1 / 3 if is_refitted else self.validation_fraction or 0.1
+        return hold_out(queries, fraction, len(seeds), seeds[0]), is_refitted
 
     def explain(self, x: types.Document, y: types.Document, *, among: types.AnyRows | None = None) -> Explanation:
         """Explain the score difference of documents x and y (d,): the differences of their SHAP values, largest first.

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from formulations.arrays import is_sparse
 from formulations.parallel import at_most, threads
 from rankopt.errors import EngineError, OptionError
+from rankopt.options import load_package
 from rankopt.risk.risk import Answer, Shard, ShardFunction
 
 
@@ -73,12 +74,7 @@ class Connection:
     """A client and the shards that its workers hold."""
 
     def __init__(self, engine: Dask) -> None:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise OptionError(
-                f"engine 'dask' needs the package distributed ({error}); pip install 'rankopt[distributed]'"
-            ) from error
+        distributed = load_package("distributed", "distributed")
         stack = ExitStack()
         self.close = weakref.finalize(self, stack.close)
         self.folder = tempfile.mkdtemp(prefix="rankopt-", dir=engine.folder)
@@ -89,7 +85,7 @@ class Connection:
             stack.callback(end_cluster, process)
         if isinstance(self.client, str):
             try:
-                self.client = Client(self.client, set_as_default=False)
+                self.client = distributed.Client(self.client, set_as_default=False)
             except (OSError, ValueError) as error:
                 self.close()
                 raise EngineError(

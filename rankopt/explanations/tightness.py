@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.display import CompactReprMixin, aligned, first_lines
-from rankopt.errors import RankoptError
+from formulations.display import CompactReprMixin, aligned, data_frame, first_lines
 from rankopt.losses.margin import Bound, reference_of
 from rankopt.losses.oracle import MaxOracle
 
@@ -148,12 +147,8 @@ class Tightness(CompactReprMixin):
         return "No other scale of the scores would lower it."
 
     def to_frame(self) -> Any:
-        """All rows as a pandas data frame, a row a query; raises RankoptError where pandas is not installed."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise RankoptError("to_frame needs pandas, which is not installed; pip install pandas") from error
-        return pandas.DataFrame(self.columns())
+        """All rows as a pandas data frame, a row a query; raises FormulationError where pandas is not installed."""
+        return data_frame(self.columns())
 
     def columns(self) -> dict[str, Any]:
         """The columns by name, in their order."""

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats, as_path
 from rankopt.errors import OptionError
+from rankopt.options import load_package
 
 OPSET, TREES = 18, 5  # versions of ONNX's operators and of its tree operators: the first with double precision
 WITHIN = ("zscore", "minmax", "sum")  # values of `normalize` that a graph can compute
@@ -95,18 +95,11 @@ def save_onnx(ranker: Any, path: str | Path) -> None:
     Path(as_path(path, OptionError)).write_bytes(to_onnx(ranker).SerializeToString())
 
 
-def _package() -> Any:
-    try:
-        return import_module("onnx")
-    except ImportError as error:
-        raise OptionError(f"onnx cannot be loaded ({error}); pip install 'rankopt[onnx]'") from error
-
-
 class _Graph:
     """Builder of an ONNX graph: nodes and constants in the order in which they are added."""
 
     def __init__(self, features: int) -> None:
-        self.onnx, self.features = _package(), features
+        self.onnx, self.features = load_package("onnx", "onnx"), features
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 

@@ -16,22 +16,11 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses import get_loss, make_loss
 from rankopt.losses.score_loss import ScoreLoss
 from rankopt.measures.tied_ranking import query_of_row
-from rankopt.options import check
+from rankopt.options import check, load_package
 
 # (PyTorch is optional: its classes are `Any` to a type checker)
 
 Pullback = Callable[[Floats], Floats]
-
-
-def load_torch() -> Any:
-    """The package torch; OptionError that names the extra where it is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise OptionError(
-            f"rankopt.torch needs PyTorch, which cannot be loaded ({error}); pip install 'rankopt[torch]'"
-        ) from error
-    return torch
 
 
 def numbers(given: Any) -> Any:
@@ -43,7 +32,7 @@ def numbers(given: Any) -> Any:
 
 def check_tensor(name: str, given: Any) -> Any:
     """The tensor; OptionError unless it is of floats."""
-    torch = load_torch()
+    torch = load_package("torch", "torch")
     if not isinstance(given, torch.Tensor) or not given.is_floating_point():
         kind = given.dtype if isinstance(given, torch.Tensor) else type(given).__name__
         raise OptionError(f"{name} of {kind} have no gradient; pass a floating-point tensor")
@@ -59,7 +48,7 @@ def differentiable(given: Any, compute: Callable[[Floats], tuple[Floats, Pullbac
 @cache
 def _functions() -> Any:
     """The function and its gradient, made when PyTorch is first wanted."""
-    torch = load_torch()
+    torch = load_package("torch", "torch")
     function: Any = torch.autograd.Function
 
     class Once(function):
@@ -106,7 +95,7 @@ class QueryLoss:
 
     def __call__(self, scores: Any, relevance: Any, mask: Any = None, offsets: Any = None) -> Any:
         """The loss of these scores, a tensor: () or (m,) by `reduction`."""
-        torch, scores = load_torch(), check_tensor("scores", scores)
+        torch, scores = load_package("torch", "torch"), check_tensor("scores", scores)
         grades = numbers(relevance)
         if grades.shape != tuple(scores.shape):
             raise DataError(

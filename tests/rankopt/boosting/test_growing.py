@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems.training import made
+from sklearn.base import clone
 
-from rankopt.boosting.growth import best_round
-from rankopt.errors import OptionError
+from rankopt.boosting import BoostingMetric, BoostingObjective
+from rankopt.boosting.growth import best_round, smoothed
+from rankopt.errors import OptionError, TrainingInterruptedWarning
 from rankopt.rankers import BoostedRanker
 
 pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
@@ -28,17 +30,83 @@ def test_one_lucky_round_is_not_the_best():
     assert best_round(values.tolist()) == 61
 
 
-def test_without_a_number_of_trees_queries_are_held_out():
-    X, y, qid = made(1, queries=80, documents=8)
-    ranker = BoostedRanker("nDCG@3", early_stopping=10, **SMALL).fit(X, y, qid=qid)
+ONE_NOISE = {"early_stopping": 10, "min_child_samples": 3, "score_noise": 1.0}
+
+
+def test_with_few_queries_each_is_held_out_once_and_all_are_trained_on(monkeypatch):
+    """The number of trees is the best on held-out thirds; the trees are those of this number on all queries."""
+    seen, real = [], BoostingMetric.at
+    monkeypatch.setattr(BoostingMetric, "at", lambda metric, rows: seen.append(rows.relevance) or real(metric, rows))
+    X, y, qid = made(1, queries=81, documents=16)
+    ranker = BoostedRanker("nDCG@3", **ONE_NOISE).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(np.sort(np.concatenate(seen[:3])), np.sort(y))
     (curve,) = ranker.evals_result_["validation"].values()
     assert ranker.n_rounds_ == ranker.best_iteration_ == best_round(curve)
     assert ranker.best_score_ == curve[ranker.n_rounds_ - 1]
     assert len(curve) == 1000 or len(curve) - best_round(curve) >= 10
+    straight = clone(ranker).set_params(n_estimators=ranker.n_rounds_).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.predict(X), straight.predict(X))
+
+
+@pytest.mark.parametrize("noise", [0.3, 2.0])
+def test_the_noise_of_scores_is_the_better_one_on_held_out_queries(noise):
+    X, y, qid = made(1, queries=60, documents=16, noise=noise)
+    ranker = BoostedRanker("nDCG@3", **ONE_NOISE | {"score_noise": None}).fit(X, y, qid=qid)
+    tried = [clone(ranker).set_params(score_noise=one).fit(X, y, qid=qid) for one in (1.0, 2.0)]
+    best = max(tried, key=lambda one: smoothed(one.evals_result_["validation"]["nDCG@3"]).max())
+    assert ranker.n_rounds_ == best.n_rounds_
+    assert ranker.evals_result_ == best.evals_result_
+    np.testing.assert_array_equal(ranker.predict(X), best.predict(X))
+
+
+@pytest.mark.parametrize(("queries", "options"), [(80, {}), (210, {}), (80, {"validation_fraction": 0.2})])
+def test_without_a_number_of_trees_queries_are_held_out(queries, options):
+    X, y, qid = made(1, queries=queries, documents=8)
+    ranker = BoostedRanker("nDCG@3", early_stopping=10, score_noise=1.0, **options, **SMALL).fit(X, y, qid=qid)
+    (curve,) = ranker.evals_result_["validation"].values()
+    assert ranker.n_rounds_ == ranker.best_iteration_ == best_round(curve)
+    assert ranker.best_score_ == curve[ranker.n_rounds_ - 1]
+    straight = clone(ranker).set_params(n_estimators=ranker.n_rounds_).fit(X, y, qid=qid)
+    is_refitted = queries < 200 and not options
+    assert (ranker.predict(X) == straight.predict(X)).all() == is_refitted
     rows = np.random.default_rng(1).permutation(y.size)
-    moved = BoostedRanker("nDCG@3", early_stopping=10, **SMALL).fit(X[rows], y[rows], qid=qid[rows])
+    moved = clone(ranker).fit(X[rows], y[rows], qid=qid[rows])
     np.testing.assert_array_equal(moved.predict(X), ranker.predict(X))
-    few = BoostedRanker("nDCG@3", **SMALL).fit(X[:160], y[:160], qid=qid[:160])
+    assert moved.evals_result_ == ranker.evals_result_
+
+
+@pytest.mark.parametrize("phase", ["first noise", "second noise", "all queries"])
+def test_ctrl_c_returns_the_best_trees_so_far_of_all_queries(phase, monkeypatch):
+    """In the sixth round of held-out queries, in the second one of another noise, in the third one on all queries."""
+    X, y, qid = made(1, queries=81, documents=16)
+    ranker = BoostedRanker("nDCG@3", **ONE_NOISE).fit(X, y, qid=qid)
+    (curve,) = ranker.evals_result_["validation"].values()
+    done, rounds, held = {
+        "first noise": (5, best_round(curve[:5]), 5),
+        "second noise": (len(curve) + 1, ranker.n_rounds_, len(curve)),
+        "all queries": (len(curve) + 2, 2, len(curve)),
+    }[phase]
+    calls, real = [], BoostingObjective.__call__
+
+    def pressed(objective, *given):
+        calls.append(objective)
+        if len(calls) == 3 * done + 1:
+            raise KeyboardInterrupt
+        return real(objective, *given)
+
+    straight = clone(ranker).set_params(n_estimators=rounds).fit(X, y, qid=qid)
+    monkeypatch.setattr(BoostingObjective, "__call__", pressed)
+    noise = None if phase == "second noise" else 1.0
+    with pytest.warns(TrainingInterruptedWarning, match="the best trees so far"):
+        ended = clone(ranker).set_params(score_noise=noise).fit(X, y, qid=qid)
+    assert ended.n_rounds_ == rounds
+    assert ended.evals_result_ == {"validation": {"nDCG@3": curve[:held]}}
+    np.testing.assert_array_equal(ended.predict(X), straight.predict(X))
+
+
+def test_with_fewer_than_30_queries_there_are_100_trees():
+    X, y, qid = made(1, queries=29, documents=8)
+    few = BoostedRanker("nDCG@3", **SMALL).fit(X, y, qid=qid)
     assert few.n_rounds_ == 100
     assert not hasattr(few, "evals_result_")
 
