@@ -270,7 +270,7 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
         if reset and shared:
             self.n_features_in_ = np.shape(X)[2]
         if shared:
-            table: Floats = check_array(X, allow_nd=True, dtype=np.float64)
+            table: Floats = check_array(X, allow_nd=True, dtype=np.float64, input_name="X")
         else:
             table = validate_data(self, X, reset=reset, dtype=np.float64)
         if shared is not self.shared_weights_ or table.shape[-1] != self.n_features_in_:
@@ -507,7 +507,7 @@ def _matrix(name: str, values: Any, X: Any, n: int) -> Floats:
             f"{name} have the shape {found.shape}, which does not fit X of shape {np.shape(X)} and a problem of {n} "
             "variables; pass one row an instance and one column a variable"
         )
-    return np.asarray(check_array(found.reshape(len(X), n)))
+    return np.asarray(check_array(found.reshape(len(X), n), input_name=name))
 
 
 def _weights(sample_weight: Any, m: int) -> Floats:

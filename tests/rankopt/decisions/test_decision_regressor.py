@@ -343,6 +343,8 @@ def test_limits_and_callbacks_end_training(paths):
         ({}, {"costs": np.ones((4, 8))}, DataError, r"costs have the shape \(4, 8\)"),
         ({}, {"costs": np.ma.masked_equal(np.eye(4, 9), 1)}, DataError, "costs .*mask"),
         ({}, {"X": np.ma.masked_equal(np.eye(4), 1)}, DataError, "X .*mask"),
+        ({}, {"costs": np.full((4, 9), np.nan)}, ValueError, "costs contains NaN"),
+        ({}, {"X": np.full((4, 9, 2), np.inf)}, ValueError, "X contains infinity"),
         ({}, {"costs": 3.0}, DataError, "costs have the shape"),
         ({}, {"costs": [["a"] * 9] * 4}, DataError, "costs must be an array of 4 × 9 numbers"),
         ({}, {"costs": np.full((4, 9), 1j)}, ValueError, "Complex data"),
