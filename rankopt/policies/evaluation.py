@@ -208,9 +208,7 @@ class ExposureEvaluation(CompactReprMixin):
             f"worst excess {self.excess.max():.3f}, disparity {self.mean_disparity:.3f}",
         ]
         if not possible.all():
-            lines.append(
-                f"no policy keeps the limits of {m - possible.sum()} queries{', not counted above' if some else ''}"
-            )
+            lines.append(f"no policy keeps the limits of {m - possible.sum()} queries" + ", not counted above" * some)
         if kept:
             lines.append(f"gap to the optimum where they are kept: {self.mean_gap:.4f}")
         return "\n".join(lines)
