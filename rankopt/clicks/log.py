@@ -200,10 +200,10 @@ class ClickLog(CompactReprMixin):
         )
         sessions = () if session is None else (session,)
         named = {"features": given, "attributes": words, "position": [position], "click": [click], "session": sessions}
-        unknown = [(role, name) for role, own in named.items() for name in own if name not in names]
-        if unknown:
-            role, name = unknown[0]
-            raise DataError(f"the log has no column {name!r:.80}; it has {', '.join(names)}. Choose one: {role}=")
+        for role, own in named.items():
+            for name in own:
+                if not (isinstance(name, str) and name in names):
+                    raise DataError(f"the log has no column {name!r:.80}; it has {', '.join(names)}; pass {role}=...")
         roles = {
             "query": find_column("qid", query, [one for one in names if one != session], "the log"),
             "document": find_column("document", document, names, "the log"),

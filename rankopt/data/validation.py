@@ -406,7 +406,7 @@ def codes_of_ids(qid: Any, n: int, name: str = "qid") -> tuple[Ints, tuple[Hasha
             codes[i] = known.setdefault(head, len(known))
         except TypeError:
             raise DataError(
-                f"The {name} of row {starts[i]} is a {type(head).__name__}, not hashable; use numbers or strings."
+                f"The {name} of row {starts[i]} is a {type(head).__name__}, which is not hashable; use text or numbers."
             ) from None
     for one, code in known.items():
         if is_missing(one):

@@ -200,14 +200,15 @@ class ExposureEvaluation(CompactReprMixin):
 
     def __str__(self) -> str:
         kept, m, possible = int(self.kept.sum()), self.utility.size, np.isfinite(self.optimum)
-        of_those = self.utility[possible] if possible.any() else self.utility
+        some = bool(possible.any())
+        bound = f"; no policy under the limits exceeds {self.bound:.4f}" if some else ""
         lines = [
-            f"{self.measure} {of_those.mean():.4f}; no policy under the limits exceeds {self.bound:.4f}",
+            f"{self.measure} {self.utility[possible | (not some)].mean():.4f}{bound}",
             f"limits {'amortized' if self.amortized else 'per query'}: kept on {kept} of {m} queries, "
             f"worst excess {self.excess.max():.3f}, disparity {self.mean_disparity:.3f}",
         ]
         if not possible.all():
-            lines.append(f"no policy keeps the limits of {m - possible.sum()} queries, which the first line leaves out")
+            lines.append(f"no policy keeps the limits of {m - possible.sum()} queries" + ", not counted above" * some)
         if kept:
             lines.append(f"gap to the optimum where they are kept: {self.mean_gap:.4f}")
         return "\n".join(lines)

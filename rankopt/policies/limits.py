@@ -39,6 +39,7 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Block
 from formulations.solving.solve import solve
 from rankopt.data.canonical_order import Arrangement
+from rankopt.data.validation import column
 from rankopt.errors import DataError, OptionError
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
@@ -154,7 +155,7 @@ def _limits(exposure: Exposure, attributes: Mapping[str, Any], gain: Floats) -> 
     """The fields of a `PolicyQuery` that are limits; none where groups cannot be compared."""
     labels, merit = np.array(attributes[exposure.groups], dtype=object), np.ones(gain.size)
     if isinstance(exposure, DisparateTreatment | DisparateImpact):
-        merit = np.asarray(gain if exposure.merit == GAIN else attributes[exposure.merit], dtype=np.float64)
+        merit = gain if exposure.merit == GAIN else column(attributes[exposure.merit], gain.size, "merit", np.float64)
         if not (merit >= 0).all():
             cure = "Pass an attribute >= 0."
             if exposure.merit == GAIN:

@@ -261,9 +261,8 @@ class Ranker(BaseEstimator):
         distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges, with
         a `TiedDocumentsWarning` that gives the standard error.
 
-        sample_weight: one weight per row, equal within a query. gains: in place of y, as in `fit`; the measure is then
-        that of training on them. Raises DataError if the ranker was fitted on several queries and the queries of the
-        rows are not passed.
+        sample_weight: one weight per row, equal within a query. gains: instead of y, as in `fit`. Raises DataError if
+        the ranker was fitted on several queries and the queries of the rows are not passed.
         """
         passed = self._passed(X, y, constraints, qid=qid, group=group, attributes=attributes, gains=gains)
         check_same_index(X=X, sample_weight=sample_weight)

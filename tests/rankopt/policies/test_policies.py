@@ -343,6 +343,17 @@ def test_a_query_without_two_groups_of_merit_has_no_limits():
     assert_allclose(found.excess, 0.0)
 
 
+def test_limits_that_no_policy_keeps_have_no_bound():
+    queries = small_queries(12)
+    found = evaluate_exposure(fair_ranker().ranker, queries, ExposureBounds("side", lower=9.0), measure=LINEAR)
+    first, *_, last = str(found).splitlines()
+    assert first == f"{LINEAR} {found.utility.mean():.4f}"
+    assert last == f"no policy keeps the limits of {len(queries)} queries"
+    text = queries.replace(attributes={**queries.attributes, "merit": np.array(["much"] * queries.n_documents)})
+    with pytest.raises(DataError, match="merit cannot be read"):
+        evaluate_exposure(fair_ranker().ranker, text, DisparateTreatment("side", "merit"), measure=LINEAR)
+
+
 def test_the_table_and_the_picture():
     queries = small_queries(12)
     found = evaluate_exposure(fair_ranker(), queries, PARITY, measure=LINEAR)
