@@ -183,7 +183,7 @@ def rated_only(bounds: Ints, values: Floats, scores: Floats, measure: Any) -> Fl
 
 STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)  # ρ from which one is chosen; 1 leaves offsets alone
 WEAKER = (0.18, 0.13, 0.09)  # more of them, where all pairs count
-JUDGED = 2000  # users whose lists of all items are judged
+JUDGED, LISTS = 2000, 1000  # users whose lists of all items are judged; lists, where there are fewer users
 FOLDS = 5
 USUAL = {"levels": 0.65, "orders": 0.75, "all": 0.5}  # of losses of levels, orders, all pairs (not tried: the best)
 SURE = 2.0  # standard errors over users from which on one strength counts as worse than another
@@ -207,16 +207,18 @@ def choose_strength(
 ) -> RegularizationChoice:  # fmt: skip
     """build: from ratings to blocks, or DataError for ratings without information. ends: the `perf_counter` at which
     no further strength is tried. unit: of the ratings that the measure judges. among_all: judge the order of all items
-    without a training rating, of up to `JUDGED` users in one fold each, as `evaluate_ratings` does.
+    without a training rating, as `evaluate_ratings` does, of up to `JUDGED` users in one fold each, of few in more.
 
     Few ratings separate near strengths by chance only. So `usual` is taken unless it lies below the best by `SURE`
     standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
     that lies so."""
     began, fold, parts = perf_counter(), folds_of(rated), []
-    judged_in = np.where(rated.user_of() < JUDGED, rated.user_of() % FOLDS, -1)  # so each user is judged once
+    users = rated.user_of()
+    turns = min(max(LISTS // max(rated.n_users, 1), 1), FOLDS)  # the folds in which each user is judged
+    judged = (users < JUDGED) & ((fold - users) % FOLDS < turns)
     for number in range(FOLDS):
         train, held = rated.select(fold != number), fold == number
-        left = rated.select(held & (judged_in == number) if among_all else held)
+        left = rated.select(held & judged if among_all else held)
         if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
                 blocks = build(train)

@@ -64,6 +64,7 @@ def _queries_of_table(
     path: str, unjudged: float | None, columns: Columns, features: Sequence[str] | None, graded: bool,
     labels: Sequence[str], missing: float | None,
 ) -> Queries:  # fmt: skip
+    from rankopt.data.queries import attributes_text
     from rankopt.data.tables import find_column, queries_of_frame, table_at
 
     table = table_at(path)
@@ -82,8 +83,9 @@ def _queries_of_table(
     )
     listed = queries.feature_names if queries.n_features <= LISTED else None
     named = "" if listed is None else f" ({', '.join(map(str, listed))})"
+    as_attributes = [f"no features but {text}" for text in attributes_text([*queries.attributes])]
     used = {**roles, "relevance": grades, "features": f"{queries.n_features}{named}"}
-    shown = ", ".join(f"{role}: {name or 'none'}" for role, name in used.items())
+    shown = ", ".join([*(f"{role}: {name or 'none'}" for role, name in used.items()), *as_attributes])
     click.echo(f"read {path}; {shown}", err=True)
     return queries
 
@@ -103,6 +105,7 @@ def model_and_queries(
 ) -> tuple[Any, Queries]:  # fmt: skip
     """A saved model, and queries with its features. attributes: a CSV file of further attributes of the documents.
     labels: columns that quotas count by, besides those of the model's own constraints."""
+    from rankopt.data.tables import is_table
     from rankopt.rankers import load_model
     from rankopt.rankers.missing import takes_missing
 
@@ -115,8 +118,10 @@ def model_and_queries(
     if hasattr(ranker, "recommend"):
         raise click.UsageError(f"{model} recommends items to users and ranks no queries; use rankopt recommend {model}")
     labels = [*labels, *getattr(getattr(ranker, "constraints", None), "attributes", ())]
-    names = getattr(ranker, "feature_names_in_", None)
+    names, categories = getattr(ranker, "feature_names_in_", None), getattr(ranker, "categories_", {})
+    texts = [name for name, known in categories.items() if any(isinstance(one, str) for one in known)]
     features = None if names is None else [str(name) for name in names]
+    width = ranker.n_features_in_ - (len(texts) if is_table(data) else 0)
     needed = [one for text in columns.drop for one in (text, *text.split(",")) if one in (features or ())]
     if needed and not columns.features:
         raise click.UsageError(
@@ -124,7 +129,8 @@ def model_and_queries(
         )
     try:
         keep = takes_missing(ranker, fitted=True)
-        queries = queries_at(data, unjudged, ranker.n_features_in_, columns, features, graded, labels, keep)
+        numbers = None if features is None else [name for name in features if name not in texts]
+        queries = queries_at(data, unjudged, width, columns, numbers, graded, [*labels, *texts], keep)
     except DataError as error:  # the model needs all its features
         raise DataError(re.sub(DROP, "", str(error))) from error
     return ranker, with_attributes(queries, attributes, columns)

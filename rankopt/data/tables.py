@@ -161,7 +161,8 @@ def queries_of_frame(
     if no_feature is not None:
         raise DataError(
             f"column {no_feature!r} of {where} contains {_holds(values[no_feature])} and is not a feature; leave it "
-            "out, or encode it as numbers first"
+            "out, or encode it as numbers first, or fit a BoostedRanker in Python on a frame of pandas: "
+            f"frame.astype({{{no_feature!r}: 'category'}})"
         )
     grades, ids = (values.get(roles[role] or "") for role in ("relevance", "document"))
     queries = Queries.from_arrays(

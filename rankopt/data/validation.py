@@ -6,6 +6,7 @@ range reads or writes other memory. All indices are therefore checked first, in 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -167,6 +168,9 @@ def without_query_column(X: Any) -> tuple[Any, str | None, list[Hashable] | None
     """Split a data frame into its features, and the name and values of its column of query ids; anything else has no
     such column."""
     names = column_names(X)
+    twice = None if names is None else next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise DataError(f"X has two columns {twice!r}; rename one, or leave it out.")
     found = [] if names is None else query_columns(names)
     if names is None or not found:
         return X, None, None

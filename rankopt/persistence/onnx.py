@@ -162,9 +162,18 @@ class _Graph:
             shifted, scale = self.add("Sub", [documents, low]), self.add("Sub", [high, low])
         else:
             shifted = self.add("Sub", [documents, self.mean(documents, nan)])
-            scale = self.add("Sqrt", [self.mean(self.add("Mul", [shifted, shifted]), nan)])
+            scale = self.deviation(shifted, nan)
         endless = self.constant(np.array([[np.inf]]))
         return self.add("Div", [shifted, self.add("Where", [self.add("Equal", [low, high]), endless, scale])])
+
+    def deviation(self, shifted: str, nan: str | None) -> str:
+        """Standard deviations, by way of the largest deviation so that no square over- or underflows."""
+        zero, sizes = self.constant(np.array(0.0)), self.add("Abs", [shifted])
+        sizes = sizes if nan is None else self.add("Where", [nan, zero, sizes])
+        largest = self.add("ReduceMax", [sizes, self.constant(np.array([0]))])
+        unit = self.add("Where", [self.add("Equal", [largest, zero]), self.constant(np.array(1.0)), largest])
+        part = self.add("Div", [sizes, unit])
+        return self.add("Mul", [largest, self.add("Sqrt", [self.mean(self.add("Mul", [part, part]), nan)])])
 
     def without_missing(self, documents: str, scored: Linear, nan: str) -> str:
         """The documents with means for NaN, and the indicators."""

@@ -49,7 +49,31 @@ if TYPE_CHECKING:
     from rankopt.clicks.propensities import PositionBias
 
 
-TREE_WORDS = ("n_estimators", "num_iterations", "num_boost_round", "learning_rate", "eta", "max_depth", "num_leaves")
+TREE_WORDS = ("n_estimators", "learning_rate", "max_depth", "num_leaves")
+OURS = {
+    **dict.fromkeys(("num_iterations", "num_boost_round", "iterations"), "n_estimators"),
+    **dict.fromkeys(("seed", "random_seed"), "random_state"),
+    **dict.fromkeys(("num_threads", "nthread", "thread_count"), "n_jobs"),
+    "eta": "learning_rate", "feature_fraction": "colsample_bytree", "min_data_in_leaf": "min_child_samples",
+    "verbosity": "verbose", "early_stopping_round": "early_stopping", "max_leaves": "num_leaves",
+    "lambdarank_truncation_level": "truncation_level",
+}  # fmt: skip
+"""Parameters of LightGBM, XGBoost and CatBoost, and of `BoostedRanker`."""
+
+CALLED = {
+    **{theirs: f"{theirs} is called {ours} here, as in BoostedRanker({ours}=...)" for theirs, ours in OURS.items()},
+    **dict.fromkeys(
+        ("categorical_feature", "cat_features", "enable_categorical"),
+        "categories are columns of a pandas frame: BoostedRanker().fit(X.astype({'site': 'category'}), y)",
+    ),
+    **dict.fromkeys(
+        ("xgb_model", "init_model"), "trees are continued by init_model= of BoostedRanker.fit, a ranker or its file"
+    ),
+    **dict.fromkeys(
+        ("eval_sample_weight", "sample_weight_eval_set"), "every query of eval_set counts as one; leave queries out"
+    ),
+}
+"""Why arguments are unknown to `fit` and to the constructor."""
 
 POSITION_WEIGHTS, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
 
@@ -120,6 +144,7 @@ class Ranker(BaseEstimator):
         "LargeMarginRanker(verbose=1)",
         "objective": "objective is not supported by fit: pass measure= to the constructor, as in "
         "BoostedRanker(measure='nDCG@10')",
+        **CALLED,
         **dict.fromkeys(
             TREE_WORDS, "trees are set in the constructor, as in BoostedRanker(n_estimators=100, learning_rate=0.1)"
         ),
@@ -144,6 +169,16 @@ class Ranker(BaseEstimator):
             TREE_WORDS,
             "trees are grown by BoostedRanker(n_estimators=100, learning_rate=0.1, num_leaves=8); others have none",
         ),
+        **CALLED,
+        "max_depth": "max_depth has no counterpart here: BoostedRanker(num_leaves=8) limits the size of trees",
+        **{
+            word: f"{word} is unknown here: signs of weights are set as in LargeMarginRanker(coef_bounds=(0, None)), "
+            "directions of trees as in BoostedRanker(monotone_constraints={0: 1}); DirectRanker and "
+            "PlackettLuceRanker have no such limits"
+            for word in ("coef_bounds", "bounds", "positive", "monotone_constraints")
+        },
+        "missing": "missing is of linear rankers; BoostedRanker takes NaN in X as it is: leave missing out, and make "
+        "another mark of missing values NaN, as in X.replace(-999, np.nan)",
         "callbacks": "callbacks are for linear rankers such as LargeMarginRanker; BoostedRanker has early_stopping= "
         "and verbose=",
         "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "

@@ -107,9 +107,9 @@ class LargeMarginRanker(OptimizedRanker):
         is optimal. Methods: "bundle" and "cutting_planes".
     coef_bounds : default None
         Limits of the weights `coef_`: one pair (low, high) for all, a pair for each feature (d, 2), or {name: (low,
-        high)}; None in a pair is no limit. (0, None) allows no negative weight. Of `missing="indicator"` the
-        indicators are free unless named or in the one pair. They are limits of normalized
-        features if `normalize` is set. w₀ is projected to them.
+        high)}, by number where features have no names; None in a pair is no limit. (0, None) allows no negative
+        weight. Of `missing="indicator"` the indicators are free unless named or in the one pair. They are limits of
+        normalized features if `normalize` is set. w₀ is projected to them.
 
     **Solver**
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from formulations.arrays import Floats
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
+from rankopt.data.validation import is_missing
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.explanations.contributions import Explanation
@@ -256,24 +257,28 @@ class RegressionRanker(LinearRanker):
 
 def box_of(coef_bounds: Any, names: Sequence[str] | None, shape: tuple[int, ...], d: int) -> Floats | None:
     """(2, d) the limits of weights of this shape, flat; None where there are none. coef_bounds: one pair (low, high),
-    a pair for each of the d features, or a mapping from names of features and indicators; None in a pair is no limit.
+    a pair for each of the d features, or a mapping from names of features and indicators, or from numbers where they
+    have no names; None in a pair is no limit.
     Indicators without a pair are free."""
     if coef_bounds is None:
         return None
     pairs = coef_bounds
     if isinstance(coef_bounds, Mapping):
-        unknown = [name for name in coef_bounds if name not in (names or ())]
+        known = [*range(d)] if names is None else [*names]
+        unknown = [name for name in coef_bounds if name not in known]
         if unknown:
-            known = "the features have no names; pass one pair a feature" if names is None else f"{', '.join(names)}"
-            raise OptionError(f"coef_bounds has {unknown[0]!r:.80}, which is no feature; known are {known:.500}")
+            shown = f"the numbers 0 to {d - 1}" if names is None else ", ".join(names)
+            raise OptionError(f"coef_bounds has {unknown[0]!r:.80}, which is no feature; known are {shown:.500}")
         wrong_pair = next((name for name, pair in coef_bounds.items() if np.shape(pair) != (2,)), None)
         if wrong_pair is not None:
             raise OptionError(
                 f"coef_bounds[{wrong_pair!r}] must be a pair (low, high), with None for no limit; got "
                 f"{coef_bounds[wrong_pair]!r:.80}"
             )
-        pairs = [coef_bounds.get(name, (None, None)) for name in names or ()]
+        pairs = [coef_bounds.get(name, (None, None)) for name in known]
     limits = as_numbers("coef_bounds", pairs)  # None is NaN
+    if any(one is not None and is_missing(one) for one in np.array(pairs, dtype=object).ravel()):
+        raise OptionError("coef_bounds has nan, which is no limit; pass None where there is none")
     if limits.shape == (d, 2):
         limits = np.pad(limits, ((0, shape[-1] - d), (0, 0)), constant_values=np.nan)
     if limits.shape not in ((2,), (*shape[-1:], 2), (*shape, 2)):

@@ -6,21 +6,25 @@ is 1 where the value is missing, else 0, for each feature that lacks values in t
 the result does not depend on the order of rows.
 
 Trees take NaN, and columns of pandas dtype `category`: a category is its position among those of `fit`, sorted as text,
-and one that `fit` did not know is NaN. So neither the order nor the number of the categories of a frame matters.
+and one that `fit` did not know is NaN. So neither the order nor the number of the categories of a frame matters, and
+any frame or `Queries` with names of columns may hold the values, 1 also as 1.0 or "1". An array holds positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, is_sparse
 from rankopt.data.normalization import shift_and_scale
 from rankopt.data.queries import Queries
-from rankopt.data.validation import Features
-from rankopt.errors import DataError, ModelError
+from rankopt.data.validation import Features, as_array, column_names, hashables, is_missing
+from rankopt.errors import ColumnWarning, DataError, ModelError
 from rankopt.options import check
 
 INDICATOR = "missingindicator_"
@@ -133,8 +137,8 @@ def check_missing_learned(ranker: Any) -> None:
 
 
 def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
-    """A pandas frame with numbers for the categories, where the ranker takes them; with `reset` it notes
-    `categories_`, {column: its categories}. Anything else is returned as it is."""
+    """A frame with positions for the categories, where the ranker takes them; with `reset` it notes `categories_`,
+    {column: its categories}, of pandas. Anything else is returned as it is."""
     kinds: Any = getattr(X, "dtypes", None)
     is_pandas = hasattr(kinds, "items")
     found = [name for name, kind in kinds.items() if str(kind) == "category"] if is_pandas else []
@@ -153,20 +157,74 @@ def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
     other = next((name for name in found if str(name) not in known), None)
     if other is not None:
         raise DataError(f"column {other!r} has the dtype category, but in fit it had numbers; pass numbers.")
-    if not known or not is_pandas:
-        return X
-    made = X.copy(deep=False)
-    for name in X.columns:
-        if str(name) in known:
-            texts = all(isinstance(value, str) for value in known[str(name)])
-            if texts and getattr(X[name].dtype, "kind", "O") in "iufb" and X[name].notna().any():
-                shown = ", ".join(map(repr, known[str(name)][:3]))
-                raise DataError(
-                    f"column {name!r} has numbers, but in fit it had the categories {shown}, ...; pass these."
-                )
-            codes = X[name].astype("category").cat.set_categories([*known[str(name)]]).cat.codes
-            made[name] = codes.where(codes >= 0).astype(np.float64)
+    names = column_names(X) or []
+    coded = [j for j, name in enumerate(names) if str(name) in known]
+    made = X.copy(deep=False) if coded and is_pandas else X
+    for j in coded:
+        name = names[j]
+        values = as_array(X.column(name) if hasattr(X, "column_names") else X[name])
+        codes = codes_of(values, known[str(name)], str(name))
+        if hasattr(X, "column_names"):  # pyarrow
+            made = made.set_column(j, name, [codes])
+        elif is_pandas:
+            made[name] = codes
+        else:  # polars
+            made = made.with_columns(type(X[name])(name, codes))
     return made
+
+
+def queries_with_codes(known: Mapping[str, tuple[Any, ...]], queries: Queries) -> Queries:
+    """Queries whose features have names, with positions for the `known` categories of columns; a column of text is an
+    attribute of its name."""
+    names, labels = [*(queries.feature_names or ())], queries.attributes
+    added = [name for name in known if name not in names and name in labels]
+    coded = [name for name in known if name in names or name in added]
+    if not coded:
+        return queries
+    own = queries.features.toarray() if is_sparse(queries.features) else queries.features
+    features, names = np.hstack([own, np.zeros((len(own), len(added)), own.dtype)]), [*names, *added]
+    for name in coded:
+        values = labels[name] if name in added else features[:, names.index(name)]
+        features[:, names.index(name)] = codes_of(values, known[name], name)
+    return queries.replace(features=features, feature_names=tuple(names))
+
+
+def codes_of(values: NDArray[Any], known: tuple[Any, ...], name: str) -> Floats:
+    """(N,) the position of each value of a column among the `known` categories, NaN for a missing or another one.
+    1, 1.0 and "1" are one value where this leaves no choice between two categories."""
+    counts = Counter(map(_number_of, known))
+    numbers = {_number_of(one): code for code, one in enumerate(known) if counts[_number_of(one)] == 1}
+    exact = {one: code for code, one in enumerate(known)}
+    listed = hashables(f"column {name!r}", values.tolist())
+    codes = {one: exact.get(one, numbers.get(_number_of(one), np.nan)) for one in {*listed}}
+    present = [one for one in codes if not is_missing(one)]
+    if present and np.isnan([codes[one] for one in present]).all():
+        shown = ", ".join(map(repr, known[:3]))
+        if all(isinstance(one, int | float) for one in present) and all(isinstance(one, str) for one in numbers):
+            raise DataError(f"column {name!r} has numbers, but in fit it had the categories {shown}, ...; pass these.")
+        text = f"column {name!r} has no category of fit: it has {present[0]!r}, in fit it had {shown}, ...; pass these."
+        warnings.warn(text, ColumnWarning, stacklevel=5)
+    return np.array([codes[one] for one in listed], dtype=np.float64)
+
+
+def _number_of(value: Any) -> Any:
+    """The number that a text shows; anything else as it is."""
+    try:
+        return float(value) if isinstance(value, str) and np.isfinite(float(value)) else value
+    except ValueError:
+        return value
+
+
+def check_positions(known: Mapping[str, tuple[Any, ...]]) -> None:
+    """Raise DataError where a number of an array could be a category of fit, or the position of another one."""
+    for name, values in known.items():
+        numbers = [_number_of(one) for one in values]
+        if numbers != [*range(len(values))] and not all(isinstance(one, str) for one in numbers):
+            raise DataError(
+                f"column {name!r} had the categories {', '.join(map(repr, values[:3]))}, ... in fit, but X has no "
+                "names of columns, so a number may be a category or a position; pass a frame: "
+                "pandas.DataFrame(X, columns=ranker.feature_names_in_)."
+            )
 
 
 def one_hot_cure(ranker: Any, columns: list[Any], X: Any) -> str:

@@ -133,6 +133,12 @@ def cures_at_start(bound: Any, parts: Sequence[RegretBound], flat: bool) -> str:
     return f"try {' or '.join(cures or ['another w0', 'other features'])}"
 
 
+def loosened(w: Floats, box: Floats | None) -> str:
+    """What helps where every weight is at a limit of the box (2, d); empty elsewhere."""
+    at_limits = box is not None and bool((w == box).any(axis=0).all())
+    return "coef_bounds hold all weights at their limits; loosen coef_bounds" if at_limits else ""
+
+
 def is_flat(outcome: Training, objective: Objective) -> bool:
     """Whether the planes found prove that no smaller lam lowers the objective at w₀ by `FALL` of it."""
     planes, count = outcome.state.planes, np.ones(len(outcome.state.planes.references))
@@ -170,11 +176,9 @@ def warn_of_outcome(
     to what helps. stacklevel: frames up to the user's, 5 from a method that `fit` calls."""
     proved = outcome.certificate
     if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None and proved.primal > NOTHING:
-        warnings.warn(
-            f"the optimum is at w0, so the ranker orders as w0 does: {cures_at_start(is_flat(outcome, objective))}",
-            NoProgressWarning,
-            stacklevel=stacklevel,
-        )
+        cure = loosened(outcome.w, objective.box) or cures_at_start(is_flat(outcome, objective))
+        text = f"the optimum is at w0, so the ranker orders as w0 does: {cure}"
+        warnings.warn(text, NoProgressWarning, stacklevel=stacklevel)
     warn_of_gap(outcome, stacklevel + 1)
 
 

@@ -38,6 +38,7 @@ from rankopt.rankers.inputs import query_weights
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import (
     check_saved_run,
+    loosened,
     store_outcome,
     training_data,
     training_run,
@@ -208,7 +209,7 @@ class SmoothRanker(LinearRanker):
             outcome, objective = self._trained(queries, weights, evaluation)
         self.coef_, self.w0_ = outcome.w, objective.w0
         store_outcome(self, outcome, objective.lam)
-        self._warn(outcome)
+        self._warn(outcome, objective)
         warn_below_start(self._values(queries), outcome.w, objective.w0)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             warn_interrupted("weights")
@@ -243,11 +244,12 @@ class SmoothRanker(LinearRanker):
     def _gains(self, queries: Arrangement) -> Floats:
         return np.asarray(positional(self.measure).gain(queries.graded, queries.offsets))
 
-    def _warn(self, outcome: Annealed) -> None:
+    def _warn(self, outcome: Annealed, objective: SmoothObjective) -> None:
         """Warn of how the run ended, if there is something to warn of."""
         found = outcome.certificate
         if not len(outcome.history):
-            message = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: pass another w0"
+            cure = loosened(outcome.w, objective.box) or "pass another w0"
+            message = f"nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: {cure}"
             warnings.warn(message, NoProgressWarning, stacklevel=4)
         warn_best_at_start(found, outcome.judged if len(outcome.history) else None, "another lam", 6)
         if found.stop is Stop.TIME:

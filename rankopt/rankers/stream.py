@@ -20,6 +20,7 @@ from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.normalization import MANY
 from rankopt.data.queries import Queries, concatenate
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
+from rankopt.data.validation import without_query_column
 from rankopt.errors import DataError, OptionError
 from rankopt.optimize.bundle import cuts
 from rankopt.optimize.concave_convex import Method, Training
@@ -111,7 +112,8 @@ def partial_fit(
     `missing="indicator"` which features have an indicator, and the means.
 
     The queries are kept in memory, and are neither saved nor pickled. Where they are not there, after `fit` or
-    `load_model`, the weights become w₀ and the certificate is of the queries passed since.
+    `load_model`, the weights become w₀ and the certificate is of the queries passed since. Queries without ids, by
+    group or one alone, are numbered on.
     """
     refuse_log(X)
     if getattr(self, "checkpoint", None) is not None:
@@ -129,13 +131,14 @@ def partial_fit(
     queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=not fitted)
     warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
     weights = query_weights(queries, query_weight)
+    named = isinstance(X, Queries) or qid is not None or without_query_column(X)[2] is not None
     again = [query for query in queries.query_ids if known is not None and query in known.place]
-    if again and group is None:
+    if again and named:
         raise DataError(
             f"qid has {again[0]!r}, a query of an earlier call; pass all documents of a query in one call, and give "
             "other queries other ids"
         )
-    if group is not None and known is not None:
+    if known is not None and not named:
         free = (number for number in count(len(known.place)) if number not in known.place)
         queries = queries.replace(query_ids=tuple(islice(free, len(queries))))
     order = canonical(queries, weights, attributes=self._content(queries)).query_ids

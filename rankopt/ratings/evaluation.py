@@ -98,6 +98,9 @@ def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[No
     except MeasureError as error:
         least, largest = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         why = error.args[0].partition(";")[0]
+        why = why.rpartition(" (")[0] if why.count("(") > why.count(")") else why
+        if least == largest == 0.0:
+            raise MeasureError(f"{name} {measure!s} cannot judge ratings that are all 0; give some above 0") from error
         if least >= 0 and has_exponential_gain(measure):
             raise MeasureError(
                 f"{name} {measure!s} cannot judge ratings up to {largest:g} ({why}); pass {name}=\"nDCG(gain='linear')"

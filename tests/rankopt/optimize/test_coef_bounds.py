@@ -11,7 +11,7 @@ from problems.training import made, objective_at
 from formulations import GroupedSimplexQP, margin_dual, solve
 from formulations.solvers import compatible_solvers
 from rankopt.data import Queries
-from rankopt.errors import OptionError
+from rankopt.errors import NoProgressWarning, OptionError
 from rankopt.optimize import METHODS
 from rankopt.rankers import (
     LargeMarginRanker,
@@ -276,7 +276,10 @@ def test_paths_cross_validation_files_and_checkpoints_keep_the_limits(tmp_path):
         ((1, 0), r"low <= high, finite or None; got \(1, 0\)"),
         ((np.inf, None), "low <= high"),
         ([(0, 1)] * 3, r"4 × 2 numbers, .* of shape \(3, 2\)"),
-        ({"x": (0, 1)}, "have no names"),
+        ({"x": (0, 1)}, "'x', which is no feature; known are the numbers 0 to 3"),
+        ({4: (0, 1)}, "4, which is no feature; known are the numbers 0 to 3"),
+        ((np.nan, np.nan), "nan, which is no limit; pass None"),
+        (np.array([[0, np.nan]] * 4), "nan, which is no limit; pass None"),
         ("positive", "no array of numbers"),
     ],
 )
@@ -285,6 +288,25 @@ def test_limits_that_cannot_be_are_refused_with_what_was_received(limits, messag
     for ranker in (LossRanker(), RegressionRanker(), SmoothRanker()):
         with pytest.raises(OptionError, match=message):
             ranker.set_params(coef_bounds=limits).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("make", [LossRanker, RegressionRanker, SmoothRanker])
+def test_features_without_names_are_limited_by_number(make, tmp_path):
+    X, y, qid = made()
+    own = make(coef_bounds={3: (0, None), 0: (None, 0)}).fit(X, y, qid=qid)
+    pairs = make(coef_bounds=[(None, 0), (None, None), (None, None), (0, None)]).fit(X, y, qid=qid)
+    assert np.array_equal(own.coef_, pairs.coef_)
+    own.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").coef_bounds == own.coef_bounds
+
+
+@pytest.mark.parametrize("make", [LargeMarginRanker, LossRanker, SmoothRanker])
+def test_weights_at_their_limits_are_explained_by_the_limits(make):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(200, 3)), np.arange(200) // 10
+    with pytest.warns(NoProgressWarning, match="coef_bounds hold all weights at their limits; loosen coef_bounds"):
+        ranker = make(coef_bounds=(0, None)).fit(-X, np.digitize(X.sum(axis=1), [0, 1]), qid=qid)
+    assert not ranker.coef_.any()
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():

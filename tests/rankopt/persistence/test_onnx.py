@@ -71,6 +71,18 @@ def test_scores_of_features_that_are_constant_in_a_query():
         agrees(RegressionRanker(1.0, normalize=normalize).fit(queries), queries)
 
 
+@pytest.mark.parametrize("missing", ["error", "indicator"])
+@pytest.mark.parametrize("normalize", ["zscore", "minmax", "sum"])
+@pytest.mark.parametrize("scale", [1e160, 1e-170, 1e-310])
+def test_squares_of_features_leave_double_precision(scale, normalize, missing):
+    random = np.random.default_rng(0)
+    features, qid = random.normal(size=(120, 3)), np.repeat(np.arange(6), 20)
+    features[:, 1] = np.where(random.random(120) < 0.3, 0.0 if missing == "error" else np.nan, features[:, 1])
+    grades = np.clip(np.rint(features[:, 0] + random.normal(size=120) + 1), 0, 3)
+    queries = Queries.from_arrays(features * [scale, scale, 1], grades, qid=qid)
+    agrees(RegressionRanker(1.0, normalize=normalize, missing=missing).fit(queries), queries)
+
+
 @pytest.mark.parametrize("members", [1, 2])
 def test_boosted_trees(members):
     pytest.importorskip("lightgbm")

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from rankopt.data import Queries, open_queries, read_svmlight, read_table, save_queries, write_svmlight
 from rankopt.data.normalization import METHODS, normalized_rows
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import ColumnWarning, DataError, ModelError, OptionError
 from rankopt.persistence.onnx import to_onnx
 from rankopt.rankers import (
     BoostedRanker,
@@ -219,8 +219,9 @@ def test_categories_are_known_by_value(tmp_path):
     part = SHOP.iloc[3:6].assign(brand=SHOP.brand.iloc[3:6].cat.remove_unused_categories())
     assert_array_equal(ranker.predict(part), scores[3:6])
     assert_array_equal(ranker.predict(SHOP.astype({"brand": object})), scores)
-    unknown, absent = (ranker.predict(SHOP.assign(brand=one)) for one in ("brand 99", np.nan))
-    assert_array_equal(unknown, absent)
+    with pytest.warns(ColumnWarning, match="no category of fit"):
+        unknown = ranker.predict(SHOP.assign(brand="brand 99"))
+    assert_array_equal(unknown, ranker.predict(SHOP.assign(brand=np.nan)))
     ranker.save(tmp_path / "m")
     assert_array_equal(load_model(tmp_path / "m").predict(turned), scores)
     with pytest.raises(OptionError, match="category"):
@@ -232,6 +233,82 @@ def test_categories_are_known_by_value(tmp_path):
     days = pd.Categorical(pd.to_datetime("2026-01-01") + pd.to_timedelta(CODES, "D"))
     with pytest.raises(DataError, match=r"Timestamp.*which a model cannot store; pass texts or numbers: X\.astype"):
         fitted(clone(make), SHOP.assign(brand=days), SALES, VISIT)
+
+
+CONTAINERS = {
+    "category": lambda frame: frame,
+    "pandas": lambda frame: frame.astype({"kind": frame.kind.cat.categories.dtype}),
+    "text": lambda frame: frame.astype({"kind": str}),
+    "polars": lambda frame: pl.from_pandas(CONTAINERS["pandas"](frame)),
+    "polars text": lambda frame: pl.from_pandas(frame.astype({"kind": str})),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "queries": lambda frame: read_table(frame.assign(qid=VISIT, relevance=KINDS)),
+    "queries of text": lambda frame: read_table(frame.astype({"kind": str}).assign(qid=VISIT, relevance=KINDS)),
+}
+KINDS = 2 * (CODES % 3 == 1) + (SHOP.price.to_numpy() > 0)
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=[*CONTAINERS])
+@pytest.mark.parametrize("kinds", [[1, 2, 3], ["a", "b", "c"], ["1", "2", "10"], [0.5, 2.0, 10.0]], ids=str)
+def test_categories_are_known_by_value_in_every_container(container, kinds):
+    frame = pd.DataFrame({"price": SHOP.price, "kind": pd.Categorical(np.array(kinds)[CODES % 3])})
+    make = BoostedRanker(n_estimators=15, engine="serial")
+    ranker = fitted(clone(make), frame, KINDS, VISIT)
+    assert ranker.score(frame, KINDS, qid=VISIT) > 0.95
+    assert_array_equal(ranker.predict(container(frame)), ranker.predict(frame))
+    queries = read_table(frame.assign(qid=VISIT + 100, relevance=KINDS))
+    best = [clone(make).fit(frame, KINDS, qid=VISIT, eval_set=one, eval_qid=ids).best_score_
+            for one, ids in ((queries, None), ((frame, KINDS), VISIT + 100))]  # fmt: skip
+    assert best[0] == best[1]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("kinds", [[1, 2, 3], ["a", "b", "c"], ["01", "2", "10"]], ids=str)
+def test_commands_know_categories_by_value(tmp_path, kinds, ending):
+    frame = pd.DataFrame({"kind": pd.Categorical(np.array(kinds)[CODES % 3]), "price": SHOP.price})
+    ranker = fitted(BoostedRanker(n_estimators=15, engine="serial"), frame, KINDS, VISIT)
+    ranker.save(tmp_path / "m")
+    table, file = frame.assign(qid=VISIT, relevance=KINDS), tmp_path / f"t.{ending}"
+    table.to_parquet(file) if ending == "parquet" else table.to_csv(file, index=False)
+    done = called("predict", tmp_path / "m", file, "--output", "-")
+    assert_allclose(np.array(done.stdout.split(), dtype=float), ranker.predict(frame), rtol=1e-12)
+
+
+def test_a_column_of_text_is_reported_as_an_attribute(tmp_path):
+    SHOP.fillna({"brand": "brand 1"}).assign(qid=VISIT, relevance=KINDS).to_csv(tmp_path / "t.csv", index=False)
+    done = called("train", tmp_path / "t.csv", "--model", tmp_path / "m", "--ranker", "regression")
+    assert "features: 1 (price), no features but attributes brand" in done.stderr
+    with pytest.raises(DataError, match=r"'brand' .* text .* frame\.astype\({'brand': 'category'}\)"):
+        read_table(str(tmp_path / "t.csv"), features=["price", "brand"])
+
+
+def test_numbers_of_arrays_are_positions_where_nothing_else_is_possible():
+    def codes_and_scores(kinds):
+        frame = pd.DataFrame({"price": SHOP.price, "kind": pd.Categorical(np.array(kinds)[CODES % 3])})
+        ranker = fitted(BoostedRanker(n_estimators=15, engine="serial"), frame, KINDS, VISIT)
+        return ranker, np.column_stack([SHOP.price, CODES % 3]), ranker.predict(frame)
+
+    for kinds in (["a", "b", "c"], [0, 1, 2]):
+        ranker, array, scores = codes_and_scores(kinds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scikit-learn's, of an array without names
+            assert_array_equal(ranker.predict(array), scores)
+        assert_array_equal(ranker.predict(Queries.from_arrays(array, qid=VISIT)), scores)
+    ranker, array, scores = codes_and_scores([1, 2, 3])
+    for X in (array, csr_array(array), Queries.from_arrays(array, qid=VISIT)):
+        with pytest.raises(DataError, match=r"'kind' had the categories 1, 2, 3, \.\.\. in fit, .* pass a frame: "):
+            ranker.predict(X)
+    cure = pd.DataFrame(array + np.array([0, 1]), columns=ranker.feature_names_in_)
+    assert_array_equal(ranker.predict(cure), scores)
+
+
+def test_a_column_without_a_known_category_is_warned_of():
+    ranker = fitted(BoostedRanker(n_estimators=5), SHOP, SALES, VISIT)
+    with pytest.warns(ColumnWarning, match="'brand' has no category of fit: it has 'Brand', in fit it had 'brand 0'"):
+        ranker.predict(SHOP.assign(brand="Brand"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker.predict(SHOP.assign(brand=np.where(CODES == 0, "brand 1", "other")))
 
 
 def test_a_column_with_the_name_of_an_indicator_is_refused():

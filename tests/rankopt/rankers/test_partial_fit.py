@@ -212,6 +212,20 @@ def test_sizes_join_ids_that_are_numbers_already():
     assert ranker.n_queries_ == 20
 
 
+def test_one_query_a_call_needs_no_ids():
+    X, y, qid = made(2, queries=8)
+    named, alone = PairwiseRanker(), PairwiseRanker()
+    for query in dict.fromkeys(qid):
+        own = qid == query
+        named.partial_fit(X[own], y[own], qid=qid[own])
+        alone.partial_fit(X[own], y[own])
+    assert alone.n_queries_ == named.n_queries_ == 8
+    np.testing.assert_array_equal(alone.coef_, named.coef_)
+    own = qid == qid[0]
+    with pytest.raises(DataError, match="qid has 3, a query of an earlier call"):
+        alone.partial_fit(X[own], y[own], qid=np.full(own.sum(), 3))
+
+
 def test_missing_values_cannot_change_between_calls():
     X, y, qid = made(queries=20)
     streamed = PairwiseRanker().partial_fit(X, y, qid=qid)

@@ -5,12 +5,14 @@ from inspect import signature
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from planted.attack import assert_survived
 from problems.rated import tastes
 from problems.training import BOUNDS, made
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
@@ -179,6 +181,51 @@ def test_words_of_other_libraries_are_refused_with_ours(theirs, value, ours):
     assert theirs not in signature(RegressionRanker).parameters
     with pytest.raises(TypeError, match="unexpected keyword argument 'rounds'"):
         RegressionRanker(rounds=3)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("feature_fraction", "colsample_bytree"), ("min_data_in_leaf", "min_child_samples"), ("seed", "random_state"),
+        ("num_threads", "n_jobs"), ("nthread", "n_jobs"), ("verbosity", "verbose"), ("num_iterations", "n_estimators"),
+        ("early_stopping_round", "early_stopping"), ("lambdarank_truncation_level", "truncation_level"),
+        ("eta", "learning_rate"), ("max_depth", "num_leaves"), ("xgb_model", "init_model"),
+        ("categorical_feature", r"astype\({'site': 'category'}\)"), ("missing", "BoostedRanker takes NaN"),
+        ("coef_bounds", "monotone_constraints="), ("eval_sample_weight", "every query of eval_set counts as one"),
+    ],
+)  # fmt: skip
+def test_words_of_libraries_of_trees_name_ours(theirs, ours):
+    with pytest.raises(OptionError, match=f"{theirs} .*{ours}"):
+        BoostedRanker(**{theirs: 1})
+    word = ours.removesuffix("=")
+    assert not word.isidentifier() or word in {*signature(BoostedRanker).parameters, "init_model"}
+    if theirs not in ("max_depth", "missing", "coef_bounds"):
+        with pytest.raises(OptionError, match=f"{theirs} .*{ours}"):
+            BoostedRanker().fit(np.ones((6, 2)), np.arange(6), **{theirs: 1})
+
+
+@pytest.mark.parametrize("theirs", ["monotone_constraints", "positive", "bounds", "coef_bounds"])
+@pytest.mark.parametrize("kind", [LargeMarginRanker, DirectRanker, RegressionRanker])
+def test_limits_of_weights_are_called_coef_bounds(kind, theirs):
+    if theirs in signature(kind).parameters:
+        assert kind(**{theirs: (0, None)}).get_params()[theirs] == (0, None)
+        return
+    with pytest.raises(OptionError, match=rf"^{theirs} is unknown .*LargeMarginRanker\(coef_bounds=.* DirectRanker"):
+        kind(**{theirs: (0, None)})
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_two_columns_of_one_name_are_refused_by_name(library):
+    X, y, qid = made(queries=4)
+    frame = pd.DataFrame(X, columns=[*"abcd"])
+    twice = pd.concat([frame, frame[["a"]]], axis=1)
+    if library == "pyarrow":
+        twice = pa.Table.from_arrays([pa.array(twice.iloc[:, j]) for j in range(5)], names=[*twice.columns])
+    ranker = RegressionRanker().fit(frame, y, qid=qid)
+    for call in (lambda: ranker.predict(twice), lambda: clone(ranker).fit(twice, y, qid=qid),
+                 lambda: BoostedRanker().fit(twice, y, qid=qid), lambda: ranker.rank(twice, qid=qid)):  # fmt: skip
+        with pytest.raises(DataError, match="X has two columns 'a'; rename one, or leave it out"):
+            call()
 
 
 def test_a_ranker_of_your_own_may_have_such_a_word():

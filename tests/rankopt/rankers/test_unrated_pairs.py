@@ -6,9 +6,9 @@ from click.testing import CliRunner
 from problems.rated import tastes
 
 from rankopt.cli import rankopt
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.rankers import CofiRanker, load_model
-from rankopt.ratings import Ratings, evaluate_ratings, weak_split
+from rankopt.ratings import Ratings, evaluate_ratings, load_ratings_sample, weak_split
 
 ALPHA = 0.1
 OPTIONS = [{}, {"item_bias": False}, {"weight_by_count": True}, {"factors": "free", "tol": 1e-3}]
@@ -132,6 +132,25 @@ def test_the_strength_is_chosen_among_all_items_and_lists_gain():
     plain = CofiRanker(factors=4, reg=0.9).fit(split.train)
     found = [evaluate_ratings(split, one, candidates="all").mean for one in (own, plain)]
     assert found[0] > found[1] + 0.02
+
+
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_few_users_are_judged_in_every_fold_so_that_noise_does_not_choose(seed):
+    split = weak_split(load_ratings_sample(), 15, seed=seed)
+    options = {"factors": 4, "unrated_weight": 0.05}
+    auto = CofiRanker(**options).fit(split.train)
+    values = [evaluate_ratings(split, CofiRanker(reg=reg, **options).fit(split.train), candidates="all").mean
+              for reg in (0.85, 0.09)]  # fmt: skip
+    chosen = evaluate_ratings(split, auto, candidates="all").mean
+    assert chosen > values[0] - 0.03 > values[1] + 0.04
+
+
+def test_ratings_that_are_all_0_are_named():
+    ratings = tastes()
+    zeros = Ratings(ratings.users, ratings.items, ratings.bounds, ratings.columns, 0.0 * ratings.values)
+    with pytest.raises(MeasureError, match=r"^measure nDCG@10 cannot judge ratings that are all 0; give some above 0$"):
+        CofiRanker(factors=3, unrated_weight=0.1).fit(zeros)
 
 
 def test_saved_and_loaded(tmp_path):
