@@ -130,7 +130,7 @@ WINDOW = 9
 
 
 def smoothed(values: Sequence[float]) -> NDArray[np.float64]:
-    """The mean of nine values around each."""
+    """The mean of nine values around each; before the first and after the last these are repeated."""
     along = np.pad(values, WINDOW // 2, mode="edge")
     return np.convolve(along, np.ones(WINDOW), "valid") / WINDOW
 

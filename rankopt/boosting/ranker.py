@@ -264,8 +264,8 @@ class BoostedRanker(Ranker):
         estimator: EstimatorName = "ips",
         init_model: BoostedRanker | str | PathLike[str] | None = None,
     ) -> Self:
-        """As `Ranker.fit`. init_model: a fitted BoostedRanker of the same features, `n_bags` and `normalize`, or the
-        path of a saved one; its trees are continued by `n_estimators` more."""
+        """As `Ranker.fit`. init_model: a fitted BoostedRanker of the same features, `n_bags`, `normalize` and
+        `monotone_constraints`, or the path of a saved one; its trees are continued by `n_estimators` more."""
         self._init_model = load_model(init_model) if isinstance(init_model, str | PathLike) else init_model
         # The body of `Ranker.fit`: calling it would give its warnings a line of this file instead of the caller's.
         X, eval_set, query_weight = inputs.of_clicks(X, eval_set, propensities, estimator, query_weight)
@@ -399,6 +399,7 @@ class BoostedRanker(Ranker):
                 "categories": one.categories_,
                 "n_bags": int(one.n_bags),
                 "normalize": one.normalize_,
+                "monotone_constraints": one._signs() or None,
             }
             for one in (init, self)
         )

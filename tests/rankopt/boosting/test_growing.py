@@ -139,6 +139,7 @@ def test_continued_training_is_training_in_one_go(tmp_path):
         lambda X, y, qid: BoostedRanker(n_estimators=1, **SMALL).fit(X[:, :2], y, qid=qid),
         lambda X, y, qid: BoostedRanker(n_estimators=1, min_child_samples=3, n_bags=1).fit(X, y, qid=qid),
         lambda X, y, qid: BoostedRanker(n_estimators=1, normalize="rank", **SMALL).fit(X, y, qid=qid),
+        lambda X, y, qid: BoostedRanker(n_estimators=1, monotone_constraints={0: 1}, **SMALL).fit(X, y, qid=qid),
         lambda X, y, qid: 3,
     ],
 )
