@@ -77,13 +77,11 @@ CURES = {
         ("eval_sample_weight", "sample_weight_eval_set"), "every query of eval_set counts as one; leave queries out"
     ),
     **{
-        word: f"{word} is unknown here: signs of weights are set as in LargeMarginRanker(coef_bounds=(0, None)), "
-        "directions of trees as in BoostedRanker(monotone_constraints={0: 1}); DirectRanker and "
-        "PlackettLuceRanker have no such limits"
+        word: f"{word} is unknown here: signs are set as in LargeMarginRanker(coef_bounds=(0, None)), of trees as in "
+        "BoostedRanker(monotone_constraints={0: 1}); DirectRanker and PlackettLuceRanker have no such limits"
         for word in ("coef_bounds", "bounds", "positive", "monotone_constraints")
     },
-    "missing": "missing is of linear rankers; BoostedRanker takes NaN in X as it is: leave missing out, and make "
-    "another mark of missing values NaN, as in X.replace(-999, np.nan)",
+    "missing": "missing is of linear rankers; BoostedRanker takes NaN in X as it is: leave missing out",
     "callbacks": "callbacks are of linear rankers, as in LargeMarginRanker(callbacks=[...]); BoostedRanker has "
     "early_stopping= and verbose=",
     "verbose": "verbose is of rankers that train step by step, as in LargeMarginRanker(verbose=1)",
