@@ -215,10 +215,10 @@ def choose_strength(
     began, fold, parts = perf_counter(), folds_of(rated), []
     users = rated.user_of()
     turns = min(max(LISTS // max(rated.n_users, 1), 1), FOLDS)  # the folds in which each user is judged
-    judged = (users < JUDGED) & ((fold - users) % FOLDS < turns)
+    tested = (users < JUDGED) & ((fold - users) % FOLDS < turns)
     for number in range(FOLDS):
         train, held = rated.select(fold != number), fold == number
-        left = rated.select(held & judged if among_all else held)
+        left = rated.select(held & tested if among_all else held)
         if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
                 blocks = build(train)

@@ -49,19 +49,23 @@ if TYPE_CHECKING:
     from rankopt.clicks.propensities import PositionBias
 
 
-TREE_WORDS = ("n_estimators", "learning_rate", "max_depth", "num_leaves")
 OURS = {
     **dict.fromkeys(("num_iterations", "num_boost_round", "iterations"), "n_estimators"),
-    **dict.fromkeys(("seed", "random_seed"), "random_state"),
+    **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "early_stopping"),
     **dict.fromkeys(("num_threads", "nthread", "thread_count"), "n_jobs"),
-    "eta": "learning_rate", "feature_fraction": "colsample_bytree", "min_data_in_leaf": "min_child_samples",
-    "verbosity": "verbose", "early_stopping_round": "early_stopping", "max_leaves": "num_leaves",
+    "seed": "random_state", "random_seed": "random_state", "eta": "learning_rate", "max_leaves": "num_leaves",
+    "feature_fraction": "colsample_bytree", "min_data_in_leaf": "min_child_samples", "verbosity": "verbose",
     "lambdarank_truncation_level": "truncation_level",
 }  # fmt: skip
 """Parameters of LightGBM, XGBoost and CatBoost, and of `BoostedRanker`."""
 
-CALLED = {
+CURES = {
     **{theirs: f"{theirs} is called {ours} here, as in BoostedRanker({ours}=...)" for theirs, ours in OURS.items()},
+    **dict.fromkeys(
+        ("n_estimators", "learning_rate", "num_leaves"),
+        "trees are grown by BoostedRanker(n_estimators=100, learning_rate=0.1, num_leaves=8); others have none",
+    ),
+    "max_depth": "max_depth has no counterpart here: BoostedRanker(num_leaves=8) limits the size of trees",
     **dict.fromkeys(
         ("categorical_feature", "cat_features", "enable_categorical"),
         "categories are columns of a pandas frame: BoostedRanker().fit(X.astype({'site': 'category'}), y)",
@@ -72,8 +76,21 @@ CALLED = {
     **dict.fromkeys(
         ("eval_sample_weight", "sample_weight_eval_set"), "every query of eval_set counts as one; leave queries out"
     ),
+    **{
+        word: f"{word} is unknown here: signs are set as in LargeMarginRanker(coef_bounds=(0, None)), of trees as in "
+        "BoostedRanker(monotone_constraints={0: 1}); DirectRanker and PlackettLuceRanker have no such limits"
+        for word in ("coef_bounds", "bounds", "positive", "monotone_constraints")
+    },
+    "missing": "missing is of linear rankers; BoostedRanker takes NaN in X as it is: leave missing out",
+    "callbacks": "callbacks are of linear rankers, as in LargeMarginRanker(callbacks=[...]); BoostedRanker has "
+    "early_stopping= and verbose=",
+    "verbose": "verbose is of rankers that train step by step, as in LargeMarginRanker(verbose=1)",
+    "objective": "objective is called measure here, as in BoostedRanker(measure='nDCG@10'); a loss of scores is "
+    "trained by LossRanker(loss='pairwise')",
+    "eval_metric": "eval_metric is called measure here, as in BoostedRanker(measure='nDCG@10'), and evaluates eval_set",
+    "eval_at": "eval_at is the cutoff of the measure here, as in BoostedRanker(measure='nDCG@10')",
 }
-"""Why arguments are unknown to `fit` and to the constructor."""
+"""What to do about arguments of other libraries, in `fit` and in the constructor."""
 
 POSITION_WEIGHTS, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
 
@@ -138,53 +155,17 @@ class Ranker(BaseEstimator):
         "groups": "groups is called qid here, one id a row, or group, the sizes of consecutive queries",
         "unjudged": "unjudged is not supported by fit: pass it to Queries.from_arrays(X, y, qid=qid, unjudged=0), "
         "read_table or read_svmlight, and fit the result",
-        "callbacks": "callbacks is not supported by fit: pass early_stopping= and verbose= to the constructor, as in "
-        "BoostedRanker(early_stopping=50, verbose=1), and fit(..., eval_set=...)",
-        "verbose": "verbose is not supported by fit: rankers that train step by step take it in the constructor, as in "
-        "LargeMarginRanker(verbose=1)",
-        "objective": "objective is not supported by fit: pass measure= to the constructor, as in "
-        "BoostedRanker(measure='nDCG@10')",
-        **CALLED,
-        **dict.fromkeys(
-            TREE_WORDS, "trees are set in the constructor, as in BoostedRanker(n_estimators=100, learning_rate=0.1)"
-        ),
-        "early_stopping_rounds": "early_stopping_rounds is not supported by fit: early stopping is set in the "
-        "constructor. Pass early_stopping= there, as in BoostedRanker(early_stopping=50)",
-        "eval_metric": "eval_metric is not supported by fit because eval_set is evaluated by the trained measure; "
-        "pass measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
-        "eval_at": "eval_at is not supported by fit because eval_set is evaluated by the trained measure; pass "
-        "the cutoff in measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
+        **CURES,
     }
 
     _misnamed: ClassVar[Mapping[str, str]] = {
-        "objective": "objective is called measure here, as in BoostedRanker(measure='nDCG@10'); a loss of scores is "
-        "trained by LossRanker(loss='pairwise')",
         "metric": "metric is called measure here: write measure='nDCG@10'",
         "normalise": "normalise is spelled normalize here, as in normalize='zscore'",
         **dict.fromkeys(
             ("alpha", "reg_lambda", "lambda_", "l2_regularization"),
             "the regularization strength is called lam here, as in LargeMarginRanker(lam=0.1)",
         ),
-        **dict.fromkeys(
-            TREE_WORDS,
-            "trees are grown by BoostedRanker(n_estimators=100, learning_rate=0.1, num_leaves=8); others have none",
-        ),
-        **CALLED,
-        "max_depth": "max_depth has no counterpart here: BoostedRanker(num_leaves=8) limits the size of trees",
-        **{
-            word: f"{word} is unknown here: signs of weights are set as in LargeMarginRanker(coef_bounds=(0, None)), "
-            "directions of trees as in BoostedRanker(monotone_constraints={0: 1}); DirectRanker and "
-            "PlackettLuceRanker have no such limits"
-            for word in ("coef_bounds", "bounds", "positive", "monotone_constraints")
-        },
-        "missing": "missing is of linear rankers; BoostedRanker takes NaN in X as it is: leave missing out, and make "
-        "another mark of missing values NaN, as in X.replace(-999, np.nan)",
-        "callbacks": "callbacks are for linear rankers such as LargeMarginRanker; BoostedRanker has early_stopping= "
-        "and verbose=",
-        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "
-        "and fit(..., eval_set=...) passes the validation data",
-        "eval_metric": "eval_metric is called measure here: eval_set is evaluated by the trained measure",
-        "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
+        **CURES,
     }
 
     _allow_nan: ClassVar[bool] = False

@@ -34,7 +34,6 @@ from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.measures.notation import linear_in_gains
 from rankopt.options import as_numbers, check
 from rankopt.rankers.missing import (
-    check_positions,
     cure_of,
     means_within,
     one_hot_cure,
@@ -114,8 +113,6 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     else:
         features = _without_other_columns(ranker, features)
     features = with_codes(ranker, features, reset)
-    if column_names(X) is None:
-        check_positions(getattr(ranker, "categories_", {}))
     check_no_mask("X", features, DataError)
     if is_sparse(features):
         features = as_csr(features)
@@ -496,12 +493,8 @@ def _queries_of_fit(ranker: Fitted, queries: Queries, reset: bool) -> Queries:
 
 
 def _with_features_of_fit(ranker: Fitted, queries: Queries) -> Queries:
-    fitted, known = getattr(ranker, "feature_names_in_", None), getattr(ranker, "categories_", {})
-    if queries.feature_names is None:
-        check_positions(known)
-    elif known:
-        queries = queries_with_codes(known, queries)
-    names = queries.feature_names
+    queries = queries_with_codes(getattr(ranker, "categories_", {}), queries)
+    fitted, names = getattr(ranker, "feature_names_in_", None), queries.feature_names
     if fitted is None or names is None:
         if queries.n_features != ranker.n_features_in_:
             raise DataError(

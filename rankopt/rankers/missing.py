@@ -157,35 +157,34 @@ def with_codes(ranker: Any, X: Any, reset: bool) -> Any:
     other = next((name for name in found if str(name) not in known), None)
     if other is not None:
         raise DataError(f"column {other!r} has the dtype category, but in fit it had numbers; pass numbers.")
-    names = column_names(X) or []
-    coded = [j for j, name in enumerate(names) if str(name) in known]
-    made = X.copy(deep=False) if coded and is_pandas else X
-    for j in coded:
-        name = names[j]
-        values = as_array(X.column(name) if hasattr(X, "column_names") else X[name])
-        codes = codes_of(values, known[str(name)], str(name))
-        if hasattr(X, "column_names"):  # pyarrow
-            made = made.set_column(j, name, [codes])
-        elif is_pandas:
+    names = column_names(X)
+    if names is None:
+        check_positions(known)
+        return X
+    made, is_arrow = X.copy(deep=False) if is_pandas else X, hasattr(X, "column_names")
+    for j, name in ((j, name) for j, name in enumerate(names) if str(name) in known):
+        codes = codes_of(as_array(X.column(name) if is_arrow else X[name]), known[str(name)], str(name))
+        if is_pandas:
             made[name] = codes
-        else:  # polars
-            made = made.with_columns(type(X[name])(name, codes))
+        else:  # a column of pyarrow, a Series of polars
+            made = made.set_column(j, name, [codes]) if is_arrow else made.with_columns(type(X[name])(name, codes))
     return made
 
 
 def queries_with_codes(known: Mapping[str, tuple[Any, ...]], queries: Queries) -> Queries:
-    """Queries whose features have names, with positions for the `known` categories of columns; a column of text is an
-    attribute of its name."""
+    """Queries with positions for the `known` categories of columns; a column of text is an attribute of its name."""
+    if queries.feature_names is None:
+        check_positions(known)
     names, labels = [*(queries.feature_names or ())], queries.attributes
-    added = [name for name in known if name not in names and name in labels]
+    added = [name for name in known if names and name not in names and name in labels]
     coded = [name for name in known if name in names or name in added]
     if not coded:
         return queries
-    own = queries.features.toarray() if is_sparse(queries.features) else queries.features
-    features, names = np.hstack([own, np.zeros((len(own), len(added)), own.dtype)]), [*names, *added]
+    own, names = queries.features.toarray() if is_sparse(queries.features) else queries.features, [*names, *added]
+    features = np.hstack([own, np.zeros((len(own), len(added)), own.dtype)])
     for name in coded:
-        values = labels[name] if name in added else features[:, names.index(name)]
-        features[:, names.index(name)] = codes_of(values, known[name], name)
+        column = features[:, names.index(name)]
+        column[:] = codes_of(labels[name] if name in added else column, known[name], name)
     return queries.replace(features=features, feature_names=tuple(names))
 
 
@@ -221,9 +220,8 @@ def check_positions(known: Mapping[str, tuple[Any, ...]]) -> None:
         numbers = [_number_of(one) for one in values]
         if numbers != [*range(len(values))] and not all(isinstance(one, str) for one in numbers):
             raise DataError(
-                f"column {name!r} had the categories {', '.join(map(repr, values[:3]))}, ... in fit, but X has no "
-                "names of columns, so a number may be a category or a position; pass a frame: "
-                "pandas.DataFrame(X, columns=ranker.feature_names_in_)."
+                f"column {name!r} had the categories {', '.join(map(repr, values[:3]))}, ... in fit, so a number in an "
+                "array is one, or its position; pass a frame: pandas.DataFrame(X, columns=ranker.feature_names_in_)."
             )
 
 
