@@ -70,12 +70,8 @@ CURES = {
         ("categorical_feature", "cat_features", "enable_categorical"),
         "categories are columns of a pandas frame: BoostedRanker().fit(X.astype({'site': 'category'}), y)",
     ),
-    **dict.fromkeys(
-        ("xgb_model", "init_model"), "trees are continued by init_model= of BoostedRanker.fit, a ranker or its file"
-    ),
-    **dict.fromkeys(
-        ("eval_sample_weight", "sample_weight_eval_set"), "every query of eval_set counts as one; leave queries out"
-    ),
+    "xgb_model": "xgb_model is called init_model here, of BoostedRanker.fit: a ranker or its file",
+    "eval_sample_weight": "eval_sample_weight is unknown: every query of eval_set counts as one; leave queries out",
     **{
         word: f"{word} is unknown here: signs are set as in LargeMarginRanker(coef_bounds=(0, None)), of trees as in "
         "BoostedRanker(monotone_constraints={0: 1}); DirectRanker and PlackettLuceRanker have no such limits"

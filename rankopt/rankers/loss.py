@@ -98,26 +98,12 @@ class LossRanker(OptimizedRanker):
     ) -> None:
         self.loss = loss
         self.measure = measure
-        self.w0 = w0
-        self.method = method
-        self.master_solver = master_solver
-        self.lam = lam
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.constraints = constraints
-        self.normalize = normalize
-        self.missing = missing
-        self.penalty = penalty
-        self.coef_bounds = coef_bounds
+        self._store(
+            w0=w0, method=method, master_solver=master_solver, lam=lam, C=C, tol=tol, max_iter=max_iter,
+            time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
+            callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
+            normalize=normalize, missing=missing, penalty=penalty, coef_bounds=coef_bounds,
+        )  # fmt: skip
 
     partial_fit = partial_fit
 
@@ -131,7 +117,7 @@ class LossRanker(OptimizedRanker):
         return loss_shards(self.loss, self.measure, queries)
 
 
-class PairwiseRanker(LossRanker):
+class PairwiseRanker(OptimizedRanker):
     """Minimizes J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
@@ -163,6 +149,8 @@ class PairwiseRanker(LossRanker):
         As in `LargeMarginRanker`.
     """
 
+    _from_zero: ClassVar[tuple[float, ...]] = LOSS_FACTORS
+
     def __init__(
         self,
         measure: types.AnyMeasure = "nDCG@10",
@@ -188,13 +176,18 @@ class PairwiseRanker(LossRanker):
         penalty: types.PenaltyName = "l2",
         coef_bounds: types.CoefBounds = None,
     ) -> None:
-        super().__init__(
-            "pairwise", measure,
+        self.measure = measure
+        self._store(
             w0=w0, method=method, master_solver=master_solver, lam=lam, C=C, tol=tol, max_iter=max_iter,
             time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
             callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
             normalize=normalize, missing=missing, penalty=penalty, coef_bounds=coef_bounds,
         )  # fmt: skip
+
+    partial_fit = partial_fit
+
+    def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
+        return loss_shards("pairwise", self.measure, queries)
 
 
 def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, ...]:
