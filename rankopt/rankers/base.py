@@ -50,17 +50,17 @@ if TYPE_CHECKING:
 
 
 OURS = {
-    **dict.fromkeys(("num_iterations", "num_boost_round", "iterations"), "n_estimators"),
-    **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "early_stopping"),
-    **dict.fromkeys(("num_threads", "nthread", "thread_count"), "n_jobs"),
-    "seed": "random_state", "random_seed": "random_state", "eta": "learning_rate", "max_leaves": "num_leaves",
-    "feature_fraction": "colsample_bytree", "min_data_in_leaf": "min_child_samples", "verbosity": "verbose",
-    "lambdarank_truncation_level": "truncation_level",
+    **dict.fromkeys(("num_iterations", "num_boost_round", "iterations"), "n_estimators=100"),
+    **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "early_stopping=50"),
+    **dict.fromkeys(("num_threads", "nthread", "thread_count"), "n_jobs=1"),
+    "seed": "random_state=0", "random_seed": "random_state=0", "eta": "learning_rate=0.1", "verbosity": "verbose=1",
+    "feature_fraction": "colsample_bytree=0.7", "min_data_in_leaf": "min_child_samples=20",
+    "max_leaves": "num_leaves=8", "lambdarank_truncation_level": "truncation_level=30",
 }  # fmt: skip
 """Parameters of LightGBM, XGBoost and CatBoost, and of `BoostedRanker`."""
 
 CURES = {
-    **{theirs: f"{theirs} is called {ours} here, as in BoostedRanker({ours}=...)" for theirs, ours in OURS.items()},
+    **{word: f"{word} is called {ours.partition('=')[0]} here: BoostedRanker({ours})" for word, ours in OURS.items()},
     **dict.fromkeys(
         ("n_estimators", "learning_rate", "num_leaves"),
         "trees are grown by BoostedRanker(n_estimators=100, learning_rate=0.1, num_leaves=8); others have none",

@@ -191,18 +191,19 @@ def queries_with_codes(known: Mapping[str, tuple[Any, ...]], queries: Queries) -
 def codes_of(values: NDArray[Any], known: tuple[Any, ...], name: str) -> Floats:
     """(N,) the position of each value of a column among the `known` categories, NaN for a missing or another one.
     1, 1.0 and "1" are one value where this leaves no choice between two categories."""
-    counts = Counter(map(_number_of, known))
-    numbers = {_number_of(one): code for code, one in enumerate(known) if counts[_number_of(one)] == 1}
     exact = {one: code for code, one in enumerate(known)}
     listed = hashables(f"column {name!r}", values.tolist())
+    present, numbers = [one for one in {*listed} if not is_missing(one)], {}
+    if not all(one in exact for one in present):
+        counts = Counter(shown_by := [*map(_number_of, known)])
+        numbers = {one: code for code, one in enumerate(shown_by) if counts[one] == 1}
     codes = {one: exact.get(one, numbers.get(_number_of(one), np.nan)) for one in {*listed}}
-    present = [one for one in codes if not is_missing(one)]
     if present and np.isnan([codes[one] for one in present]).all():
         shown = ", ".join(map(repr, known[:3]))
         if all(isinstance(one, int | float) for one in present) and all(isinstance(one, str) for one in numbers):
             raise DataError(f"column {name!r} has numbers, but in fit it had the categories {shown}, ...; pass these.")
         text = f"column {name!r} has no category of fit: it has {present[0]!r}, in fit it had {shown}, ...; pass these."
-        warnings.warn(text, ColumnWarning, stacklevel=5)
+        warnings.warn(text, ColumnWarning, stacklevel=6)
     return np.array([codes[one] for one in listed], dtype=np.float64)
 
 
