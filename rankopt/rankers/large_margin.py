@@ -194,12 +194,26 @@ class LargeMarginRanker(OptimizedRanker):
         self.target_ranking = target_ranking
         self.position_weights = position_weights
         self.argmax_solver = argmax_solver
-        self._store(
-            w0=w0, method=method, master_solver=master_solver, lam=lam, C=C, tol=tol, max_iter=max_iter,
-            time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
-            callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
-            normalize=normalize, missing=missing, penalty=penalty, coef_bounds=coef_bounds,
-        )  # fmt: skip
+        self.w0 = w0
+        self.method = method
+        self.master_solver = master_solver
+        self.lam = lam
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.constraints = constraints
+        self.normalize = normalize
+        self.missing = missing
+        self.penalty = penalty
+        self.coef_bounds = coef_bounds
 
     partial_fit = partial_fit
 

@@ -165,12 +165,24 @@ class MatchingRanker(OptimizedRanker):
         self.argmax_solver = argmax_solver
         self.pairs = pairs
         self.degrees = degrees
-        self._store(
-            w0=w0, method=method, master_solver=master_solver, lam=lam, C=C, tol=tol, max_iter=max_iter,
-            time_limit=time_limit, engine=engine, n_jobs=n_jobs, warm_start=warm_start, callbacks=callbacks,
-            checkpoint=checkpoint, verbose=verbose, normalize=normalize, coef_bounds=coef_bounds, missing=missing,
-            constraints=constraints,
-        )  # fmt: skip
+        self.w0 = w0
+        self.method = method
+        self.master_solver = master_solver
+        self.lam = lam
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.normalize = normalize
+        self.coef_bounds = coef_bounds
+        self.missing = missing
+        self.constraints = constraints
 
     def _before(self, queries: Queries) -> None:
         if self.pairs is None:

@@ -95,10 +95,6 @@ class OptimizedRanker(LinearRanker):
     checkpoint: Any
     verbose: int
 
-    def _store(self, **options: Any) -> None:
-        """The options that rankers share, as attributes."""
-        self.__dict__.update(options)
-
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         """The queries that have something to order, with the loss, in shards. w0: tells w₀."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_shards`; write one.")
