@@ -448,11 +448,8 @@ def _bytecode(code: CodeType) -> tuple[Any, ...]:
 
 
 def _number_anew() -> None:
-    """Start numba's counter of functions at a random number in each process.
-
-    Numba names the functions of its own library by a counter. Code of several processes can meet in one process, where
-    equal names must mean equal code.
-    """
+    """Start numba's counter, which names its own functions, at a random number in each process: code of several
+    processes can meet in one, where equal names must mean equal code."""
     FunctionIdentity._unique_ids = count(secrets.randbits(62))
 
 

@@ -225,7 +225,7 @@ def test_a_function_is_a_solver_and_a_class_is_not():
 
 
 def test_what_is_no_batch_of_problems_is_named():
-    with pytest.raises(InvalidProblemError, match=r"ranking\(\.\.\., offsets=\) returns, or problems"):
+    with pytest.raises(InvalidProblemError, match=r"ranking\(\.\.\., offsets=\), or problems"):
         solve_batch("mine.lp")
     with pytest.raises(UnsupportedProblemError, match="cannot be a float"):
         solve_batch([1.0, 2.0])

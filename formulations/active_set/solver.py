@@ -315,9 +315,7 @@ def climbed(
             working, gap = cold, left
     weights = working.weights[:planes]
     if not np.isfinite(weights).all():
-        raise SolverError(
-            "the active-set solver lost numerical accuracy: the planes differ too much in scale. Rescale them."
-        )
+        raise SolverError("the active-set solver lost accuracy: the planes differ too much in scale. Rescale them.")
     return weights, -working.v / lam, taken, gap
 
 

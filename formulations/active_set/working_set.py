@@ -100,10 +100,7 @@ def _project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Float
 
 @compiled(numpy=_project, internal=True)
 def project(rows: Table[Floats], factor: Table[Floats], count: int, fresh: Out[Floats], mix: Out[Floats]) -> bool:
-    """Overwrite `fresh` with its part orthogonal to the rows, and `mix` with the coefficients of the rest.
-
-    Returns whether that part exceeds rounding.
-    """
+    """Take from `fresh` its part along the rows, of coefficients `mix`; returns whether the rest exceeds rounding."""
     length = math.sqrt(inner(fresh, fresh))
     mix[:count] = 0.0
     noise = length

@@ -210,14 +210,13 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
         return order_of_cells(stated.cell[heavy], k, n)
     check_filled(row, mass, k)
     aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
+    best = _vertex_of_face if stated.group is None else _best_assignment
     found: list[Ints] = []
     fractional: FractionalSolutionError | None = None
     for threshold in THRESHOLDS:
         support = mass > threshold
         try:
-            vertex = (
-                _best_assignment(problem, support) if stated.group is not None else _vertex_of_face(problem, support)
-            )
+            vertex = best(problem, support)
         except FractionalSolutionError as error:
             fractional = error
             continue

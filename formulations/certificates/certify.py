@@ -113,9 +113,7 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
             violation = problem.violation(solution.x)
         raise CertificateError(f"the point breaks a constraint by {violation:g}: {error}") from error
     if violation > problem.tolerance and not inaccurate:
-        raise CertificateError(
-            f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}"
-        )
+        raise CertificateError(f"the point breaks a constraint by {violation:g}, and claims {solution.status.name}")
     own = proven(problem, solution.y)
     if solution.y is not None and own is None:
         raise CertificateError("the duals must be finite numbers, one per row of this problem")
@@ -150,17 +148,13 @@ def _check(solution: Solution, found: Evidence, slack: float, sign: int, unprove
     if not abs(float(solution.value) - float(found.value)) <= slack:
         raise CertificateError(f"the solution claims value {solution.value!r}; its point has {float(found.value)!r}")
     if not unproven and not sign * float(found.bound) <= sign * float(solution.bound) + slack:
-        raise CertificateError(
-            f"the solution claims bound {solution.bound!r}; its duals prove only {float(found.bound)!r}"
-        )
+        raise CertificateError(f"the solution claims bound {solution.bound!r}; its duals prove {float(found.bound)!r}")
 
 
 def _exact_evidence(problem: Problem, solution: Solution) -> Evidence:
     rule = RATIONAL.get(type(problem))
     if rule is None:
-        raise UnsupportedProblemError(
-            f"{type(problem).__name__} has no rule for rational numbers; certify it with exact=False"
-        )
+        raise UnsupportedProblemError(f"{type(problem).__name__} has no rule for fractions; certify with exact=False")
     y = solution.y if solution.y is not None else problem.recover_dual(solution.x)
     return rule(problem, solution.x, None if proven(problem, y) is None else y)
 

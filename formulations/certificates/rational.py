@@ -421,9 +421,7 @@ def _set_bound(problem: ConstrainedRanking, y: Floats) -> Rational:
         return _case(problem, y, np.empty(0))
     rows = problem.compiled.lower.size - problem.positions
     if not covers(y[:, rows:], *problem.compiled.shape):
-        raise CertificateError(
-            "the proof by cases is incomplete: its cases are not all the leaves of one binary tree of cells"
-        )
+        raise CertificateError("the proof by cases is incomplete: its cases are not all leaves of one binary tree")
     return max(_case(problem, case[:rows], case[rows:]) for case in y)
 
 

@@ -224,9 +224,7 @@ def _stack_rows(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_arr
     largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
     unit = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1]), 1.0)
     scaled = csr_array(matrix.multiply(1.0 / unit[:, None]))
-    low, high = (
-        np.concatenate([np.empty(0), *(getattr(m, side) for m in members)]) / unit for side in ("lower", "upper")
-    )
+    low, high = (np.concatenate([[], *(getattr(m, side) for m in members)]) / unit for side in ("lower", "upper"))
     return scaled, low, high
 
 
@@ -286,9 +284,7 @@ def repair(
         raise InfeasibleError(emptiness(stated, must, fillable))
     paid = sorted(one.penalty for one in may if one.penalty > 0.0)
     if paid and paid[-1] > FAR * paid[0]:
-        raise InvalidProblemError(
-            f"penalties must lie within a factor of {FAR:g}; got {paid[0]:g} to {paid[-1]:g}. Rescale them."
-        )
+        raise InvalidProblemError(f"penalties may differ {FAR:g}-fold; got {paid[0]:g} to {paid[-1]:g}. Rescale them.")
     rows, worth = with_soft_rows(stated, may), -cell_penalties(may, shape)
     order = _least(rows, worth)
     cost = charge_of(may, order, n)

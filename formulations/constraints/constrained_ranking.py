@@ -188,18 +188,13 @@ class PenalizedRanking(ConstrainedRanking):
         for one in self.admissible.soft_constraints:
             if not self.charge * one.penalty <= LARGEST:
                 cost = f"charge {self.charge:g} × penalty {one.penalty:g}"
-                raise InvalidProblemError(
-                    f"breaking {one.name!r} costs {cost} a unit, more than {LARGEST:g}; lower its penalty"
-                )
+                raise InvalidProblemError(f"{one.name!r} costs {cost} a unit, more than {LARGEST:g}; lower its penalty")
 
     @cached_property
     def compiled(self) -> SetRows:
-        admissible = self.admissible
-        return (
-            admissible.compiled_with_soft
-            if self.charge == 1.0
-            else with_soft_rows(admissible.compiled, admissible.soft_constraints, self.charge)
-        )
+        if self.charge == 1.0:
+            return self.admissible.compiled_with_soft
+        return with_soft_rows(self.admissible.compiled, self.admissible.soft_constraints, self.charge)
 
     @cached_property
     def worth(self) -> Floats:

@@ -215,9 +215,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
             try:
                 found = members.setdefault(label, [])
             except TypeError:
-                raise InvalidProblemError(
-                    f"A label must be a number, a string or a tuple of them; got {label!r}."
-                ) from None
+                raise InvalidProblemError(f"Labels must be numbers, strings or tuples; got {label!r}.") from None
             if document not in found[-1:]:
                 found.append(document)
     return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}

@@ -152,9 +152,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
                 return None
             part = np.abs(mass - 0.5)
             cell = int(np.argmin(part))
-            proved = (
-                prices is None or case_bound(stated, profit, prices, np.array(path, dtype=np.float64)) <= value + slack
-            )
+            proved = prices is None or case_bound(stated, profit, prices, np.array(path, float)) <= value + slack
             if proved or part[cell] <= INTEGRAL:
                 break
         else:  # integral, and better than the claimed optimum

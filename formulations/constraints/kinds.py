@@ -341,9 +341,7 @@ def add_rows(
         )
     names = tuple(range(compiled.shape[0])) if labels is None else each("labels", labels)
     if len(names) != compiled.shape[0]:
-        raise InvalidProblemError(
-            f"add_rows() needs one label per row; got {len(names)} labels for {compiled.shape[0]} rows."
-        )
+        raise InvalidProblemError(f"add_rows() needs one label per row; got {len(names)} for {compiled.shape[0]} rows.")
     single = compiled.shape[0] == 1 and labels is None
     return Constraint(name or "row", "within its limits", compiled, low, high, None if single else names)
 

@@ -170,9 +170,7 @@ class ConstraintMethods(Generic[D, L]):
     def precedence_chain(self, documents: Sequence[D] | NDArray[Any], *, name: str | None = None) -> Self:
         """Each document (or set of documents) of the list `precedes` the next."""
         if isinstance(documents, str) or not isinstance(documents, Sequence | np.ndarray):
-            raise InvalidProblemError(
-                f"precedence_chain() needs a list of documents, the first one first; got {documents!r}."
-            )
+            raise InvalidProblemError(f"precedence_chain() needs a list of documents in order; got {documents!r}.")
         return self.add("precedence_chain", *each("documents", documents), name=name)
 
     def min_distance(

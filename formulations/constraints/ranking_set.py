@@ -73,9 +73,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
             object.__setattr__(self, name, size)
         k, n = self.shape
         if k * n > LARGEST:
-            raise InvalidProblemError(
-                f"{k} positions × {n} documents are more than {LARGEST} cells; rank fewer documents"
-            )
+            raise InvalidProblemError(f"{k} positions × {n} documents exceed {LARGEST} cells; rank fewer documents")
         if k > n:
             raise InfeasibleError(f"{k} positions cannot be filled by {n} documents, one each; lower k to {n}")
         for soft in each("soft_constraints", self.soft_constraints):
@@ -237,9 +235,7 @@ def shape_of(variable: Any) -> tuple[int, int]:
     declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
     unread = set(declared) - {"nonneg", "boolean", "integer"}
     if unread:
-        raise InvalidProblemError(
-            f"{variable.name()} is declared with {', '.join(sorted(unread))}; state it as constraints"
-        )
+        raise InvalidProblemError(f"{variable.name()} is declared with {', '.join(sorted(unread))}; use constraints")
     k, n = variable.shape
     return int(k), int(n)
 

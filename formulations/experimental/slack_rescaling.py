@@ -127,9 +127,7 @@ class SlackRescaledRanking(OrderProblem):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.documents + 1,):
-            raise InvalidProblemError(
-                f"y must have {self.documents + 1} entries, a direction and duals; got {np.shape(y)}"
-            )
+            raise InvalidProblemError(f"y needs {self.documents + 1} entries, a direction and duals; got {np.shape(y)}")
         t = float(y[0])
         if not (t > 0.0 and np.isfinite(t)):
             return np.inf

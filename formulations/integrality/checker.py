@@ -196,8 +196,7 @@ def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
 
 
 def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
-    """Check that x is feasible and fractional, that its tight limits determine it, and that their normals add up to the
-    objective."""
+    """Check that x is feasible and fractional, fixed by its tight limits, whose normals add up to the objective."""
     if program is None:
         raise CertificateError("a bare matrix has no feasible set to have a vertex")
     shape = program.objective.shape

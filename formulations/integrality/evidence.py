@@ -55,8 +55,7 @@ class Tree(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Signings(CompactReprMixin):
-    """For each set of rows (bit i of the index: row i) signs whose sum over the set is -1, 0 or 1 in every column
-    [Ghouila-Houri, 1962]."""
+    """For each set of rows (bits of its index) signs of sums -1, 0 or 1 in every column [Ghouila-Houri, 1962]."""
 
     signs: Signs
 
@@ -256,7 +255,14 @@ class Witness(CompactReprMixin):
         shrunk = ", and every smaller square part of it has determinant -1, 0 or 1" if self.minimal and size > 1 else ""
         lines = [f"Witness: not totally unimodular; this {size} × {size} part has determinant {value}{shrunk}"]
         if size <= WRITTEN_OUT:
-            lines += self._matrix_lines()
+            width = max(len(name) for name in self.row_names)
+            cells = [["."] * size for _ in self.rows]
+            for i, j, entry in self.entries:
+                cells[i][j] = shown(entry)
+            across = max(len(cell) for row in cells for cell in row)
+            for name, row in zip(self.row_names, cells, strict=True):
+                lines.append(f"  {name:<{width}} | {' '.join(f'{cell:>{across}}' for cell in row)}")
+            lines.append(f"  columns: {', '.join(self.column_names)}")
         else:
             some = [", ".join(names[:3]) for names in (self.row_names, self.column_names)]
             lines.append(f"  of rows {some[0]}, ... and columns {some[1]}, ...")
@@ -267,19 +273,6 @@ class Witness(CompactReprMixin):
             several = plural(part.size, "variable") + (" is" if part.size == 1 else " are")
             lines.append(f"  the problem has a fractional vertex: {several} not integral at it")
         return "\n".join(lines)
-
-    def _matrix_lines(self) -> list[str]:
-        """A line a row, and the names of the columns."""
-        width = max(len(name) for name in self.row_names)
-        cells = [["."] * len(self.columns) for _ in self.rows]
-        for i, j, value in self.entries:
-            cells[i][j] = shown(value)
-        across = max(len(cell) for row in cells for cell in row)
-        lines = [
-            f"  {name:<{width}} | {' '.join(f'{cell:>{across}}' for cell in row)}"
-            for name, row in zip(self.row_names, cells, strict=True)
-        ]
-        return [*lines, f"  columns: {', '.join(self.column_names)}"]
 
 
 def shown(value: int | Fraction) -> str:
@@ -294,6 +287,4 @@ class Undecided(CompactReprMixin):
     tried: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join(
-            ["Undecided: neither a proof nor a witness was found. Tried:", *(f"  {t}" for t in self.tried)]
-        )
+        return "\n  ".join(["Undecided: neither a proof nor a witness was found. Tried:", *self.tried])

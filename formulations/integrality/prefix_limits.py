@@ -179,14 +179,12 @@ def prefix_proof(statement: Statement) -> Proof | None:
     if program is None or program.objective.size != statement.matrix.shape[1] or not program.objective.any():
         return None
     cells = program.variables[0] if len(program.variables) == 1 else None
-    if cells is None or cells.labeled or len(cells.shape) != 2 or (program.lower != 0).any():
+    if cells is None or cells.labeled or len(cells.shape) != 2:
+        return None
+    if (program.lower != 0).any() or (program.upper != 1).any():
         return None
     k, n = cells.shape
-    rows = (
-        PrefixRows.from_matrix(statement.matrix, program.row_lower, program.row_upper, k)
-        if (program.upper == 1).all()
-        else ""
-    )
+    rows = PrefixRows.from_matrix(statement.matrix, program.row_lower, program.row_upper, k)
     if isinstance(rows, str):
         return None
     profit = (program.objective if program.is_maximization else -program.objective).reshape(k, n)

@@ -82,8 +82,13 @@ def verify_integrality(
     if callable(nonempty):
         nonempty()
     statement, rng = stated(problem), generator("seed", seed)
-    found: Violator | Proof | Undecided | None = broken_entry(statement)
-    if found is None:
+    found: Violator | Proof | Undecided
+    entries = statement.matrix.tocoo()
+    other = np.flatnonzero(np.abs(entries.data) != 1)
+    if other.size:  # an entry other than -1, 0 and 1 is a witness by itself
+        rows, columns = ([int(part[other[0]])] for part in entries.coords)
+        found = Violator(rows, columns, True)
+    else:
         statement.check_limits()
         quick = prove(statement.matrix)
         if not isinstance(quick, Proof):
@@ -101,16 +106,6 @@ class Violator:
     rows: list[int]
     columns: list[int]
     minimal: bool
-
-
-def broken_entry(statement: Statement) -> Violator | None:
-    """An entry other than -1, 0 and 1: a witness by itself."""
-    held = statement.matrix.tocoo()
-    wrong = np.flatnonzero(np.abs(held.data) != 1)
-    if not wrong.size:
-        return None
-    row, column = (int(part[wrong[0]]) for part in held.coords)
-    return Violator([row], [column], True)
 
 
 def witness(statement: Statement, found: Violator, vertex: Vertex | None) -> Witness:

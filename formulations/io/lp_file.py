@@ -266,9 +266,7 @@ class _Lp:
                 return side
             if self._peek()[1] == "[":
                 if not squares:
-                    raise self._wrong(
-                        "begins a quadratic constraint, which is not supported", "state the problem without it"
-                    )
+                    raise self._wrong("begins a quadratic constraint, which is not supported", "leave it out")
                 self._squares(side, weight)
             elif counted and last and self._line(self.at) > self._line(self.at - 1):
                 side.constant += weight
@@ -327,9 +325,7 @@ class _Lp:
         begun, known = self.at, len(self.found.columns)
         name = self._label()
         if name in self.found.rows:
-            raise InvalidProblemError(
-                f"{self.name}, line {self._line(begun)}: a second row has the name {name[:40]!r}; rename it"
-            )
+            raise InvalidProblemError(f"{self.name}, line {self._line(begun)}: a second row {name[:40]!r}; rename it")
         begun = self.at
         sides, signs = [self._side()], []
         is_empty = self.at == begun

@@ -67,9 +67,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     if program.hessian is None:
         return LinearProgram.from_program(program)
     if program.integer is not None:
-        raise InvalidProblemError(
-            f"{file.name} has squares and integer variables, which no problem class supports; remove one"
-        )
+        raise InvalidProblemError(f"{file.name} has squares and integers, which no problem class supports; remove one")
     squared = QuadraticProgram.from_program(program)
     squared.check_curvature(file.name)
     return squared
@@ -86,9 +84,7 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
         if not isinstance(solver, str) or not solver:
             raise InvalidProblemError(f'{file}: [solver] names no solver; write name = "highs" below it')
         if "(" in solver and options:
-            raise InvalidProblemError(
-                f"{file}: [solver] has options in its name {solver[:40]!r} and as keys; use one of the two"
-            )
+            raise InvalidProblemError(f"{file}: [solver] has options in its name {solver[:40]!r} and as keys; use one")
         for name in options:
             if not name.isidentifier():
                 raise InvalidProblemError(f"{file}: an option of [solver] must be a word; got {name[:40]!r}.")
@@ -158,9 +154,7 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
         raise InvalidProblemError(f"{file}: {error}") from None
     k, n = admissible.shape
     if k * n > CELLS:
-        raise InvalidProblemError(
-            f"{file}: {k} positions × {n} documents are more than {CELLS} cells; state the set in Python"
-        )
+        raise InvalidProblemError(f"{file}: {k} positions × {n} documents exceed {CELLS} cells; state it in Python")
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
@@ -258,9 +252,7 @@ class _Reader:
         where["name"] = _title(table) if name is None else str(name)
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
-            raise InvalidProblemError(
-                f"{location}: the rows up to here have more than {ENTRIES} entries; state it in Python"
-            )
+            raise InvalidProblemError(f"{location}: the rows up to here exceed {ENTRIES} entries; state it in Python")
         try:
             self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:

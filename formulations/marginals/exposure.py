@@ -100,9 +100,7 @@ class DocumentGroups(CompactReprMixin):
         wrong = np.isnan(values) | (values == -default if default else np.isposinf(values))
         if wrong.any():
             label, value = self.labels[int(wrong.argmax())], values[wrong][0]
-            raise InvalidProblemError(
-                f"the {name} limit of group {label!r} is {value}, which no exposure satisfies; change it"
-            )
+            raise InvalidProblemError(f"the {name} limit of {label!r} is {value}, which no exposure meets; change it")
         return values
 
     def mean(self, values: Floats) -> Floats:
@@ -145,10 +143,7 @@ class DocumentGroups(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class ExposureRows(CompactReprMixin):
-    """lower <= cells · P.ravel() + level · t <= upper, with a variable t in [0, 1] if `level` is not None.
-
-    label, index: the names of the rows, as in `Block`.
-    """
+    """lower <= cells · P.ravel() + level · t <= upper, t in [0, 1], if it has a `level`; names as in `Block`."""
 
     label: str
     index: tuple[Hashable, ...]

@@ -146,9 +146,7 @@ class Assignment(ProfitProblem):
         if positions == 0 or documents == 0:
             raise InvalidProblemError(f"{name} must have a position and a document at least; got shape {profit.shape}.")
         if positions > documents:
-            raise InfeasibleError(
-                f"{positions} positions cannot be filled by {documents} documents. Use {documents} positions."
-            )
+            raise InfeasibleError(f"{positions} positions cannot be filled by {documents} documents. Use {documents}.")
         object.__setattr__(self, "profit", profit)
         if self.allowed is not None:
             allowed = booleans("allowed", self.allowed, profit.shape)

@@ -73,8 +73,7 @@ def scaled_least(matrix: Floats) -> tuple[float, Floats]:
 
 
 def is_nearly_positive(matrix: Floats) -> bool:
-    """Whether Cholesky's method shows at once that no eigenvalue of a symmetric matrix is below -1e-9 times the largest
-    diagonal entry (or 1)."""
+    """Whether Cholesky's method shows all eigenvalues to be above -1e-9 times the largest diagonal entry (or 1)."""
     try:
         np.linalg.cholesky(matrix + 1e-9 * max(1.0, float(np.diag(matrix).max())) * np.eye(len(matrix)))
     except np.linalg.LinAlgError:

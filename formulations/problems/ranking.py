@@ -153,6 +153,14 @@ class RankTwoAssignment(Memoized, OrderProblem):
         """The same problem with its k × n profit matrix written out, once."""
         return Assignment(frozen(np.outer(self.position_weights, self.scores) - np.outer(self.discount, self.gain)))
 
+    def alone(self) -> RankTwoBatch | None:
+        """The problem as a batch of one, with weight zero beyond its positions; None if that is not equivalent."""
+        spare = self.documents - self.positions
+        if spare and min(self.discount[-1], self.position_weights[-1]) < 0:
+            return None
+        discount, position_weights = (np.pad(part, (0, spare)) for part in (self.discount, self.position_weights))
+        return RankTwoBatch(self.scores, self.gain, discount, position_weights, np.array([0, self.documents]))
+
     @property
     def program(self) -> Program:
         return self.assignment().program

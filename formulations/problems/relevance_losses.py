@@ -80,15 +80,10 @@ def rr_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None) -> Gai
 
 
 def err_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None, max_grade: float = 4.0) -> GainTable:
-    """Expected reciprocal rank: a user reads down the list and stops at a document with the probability of its grade.
-
-    max_grade: the highest grade of the scale.
-    """
+    """Expected reciprocal rank: a user stops at a document with the probability of its grade (up to max_grade)."""
     if relevance.size and not (relevance.min() >= 0.0 and relevance.max() <= max_grade):
         got = f"{relevance.min():g} to {relevance.max():g}"
-        raise InvalidProblemError(
-            f"ERR needs grades from 0 to max_grade = {max_grade:g}; got {got}. Pass ERR(max_grade=...)."
-        )
+        raise InvalidProblemError(f"ERR needs grades from 0 to {max_grade:g}; got {got}. Pass ERR(max_grade=...).")
     position, stops = _positions(offsets), (np.exp2(relevance) - 1.0) / np.exp2(max_grade)
     discount = _discount_at(1.0 / (position + 1.0), position, cutoff)
     return GainTable.by_document(stops, 1.0 - stops, discount, offsets.size - 1)

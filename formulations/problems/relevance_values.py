@@ -145,8 +145,7 @@ TINY = 2.0**-900  # more than what a few thousand products drop where they fall 
 
 @dataclass(frozen=True, eq=False)
 class OrderValues:
-    """slope (N,): r(y). earned (m,): gain(y). value (m,): r(y)ᵀs - gain(y) in double precision. off (m,): a bound
-    on its error."""
+    """slope (N,): r(y). earned (m,): gain(y). value (m,): r(y)ᵀs - gain(y) in doubles. off (m,) bounds its error."""
 
     slope: Floats
     earned: Floats

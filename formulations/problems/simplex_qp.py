@@ -51,9 +51,7 @@ class GroupedSimplexQP(Problem):
         object.__setattr__(self, "capacity", finite("capacity", self.capacity, 1))
         planes, groups = self.values.size, self.capacity.size
         if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
-            raise InvalidProblemError(
-                "subgradients, intercepts and groups need one entry a plane, of one plane or more"
-            )
+            raise InvalidProblemError("subgradients, intercepts and groups need an entry a plane, of one plane or more")
         if self.known_gram is not None:
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
             if self.known_gram.shape != (planes, planes):

@@ -57,11 +57,11 @@ class ExactArgmax(Solver):
         if isinstance(problem, RelevanceRanking):
             found = self.solve_batch(problem.alone())
             return SolverResult(found.order, message=found.algorithm[0], details={"way": found.algorithm[0]})
-        padded = _padded(problem)
-        if padded is None:  # a negative weight at the last position: left-out documents are worth more than ranked ones
+        alone = problem.alone()
+        if alone is None:  # a negative weight at the last position: left-out documents are worth more than ranked ones
             order, way = _few_candidates(problem)
         else:
-            answer = self.solve_batch(padded)
+            answer = self.solve_batch(alone)
             order, way = answer.order[: problem.positions], answer.algorithm[0]
         return SolverResult(order, message=way, details={"way": way})
 
@@ -132,16 +132,6 @@ def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Flo
     value = np.add.reduceat(profit, starts)
     score, gain = (np.maximum.reduceat(np.abs(part), starts) for part in (batch.scores, batch.gain))
     return value, value + gap + 2.0 * (layout.lost_position_weights * score + layout.lost_discount * gain)
-
-
-def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
-    """The problem as a batch of one, with weight zero beyond its positions; None if that is not equivalent."""
-    spare = problem.documents - problem.positions
-    if spare and min(problem.discount[-1], problem.position_weights[-1]) < 0:
-        return None
-    weights = np.zeros((2, problem.documents))
-    weights[:, : problem.positions] = problem.discount, problem.position_weights
-    return RankTwoBatch(problem.scores, problem.gain, weights[0], weights[1], np.array([0, problem.documents]))
 
 
 def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:

@@ -139,9 +139,7 @@ def imported(location: str) -> Solver:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UnknownSolverError(
-            f"no solver is at {location!r}: {error}; pass module:attribute of an installed one"
-        ) from error
+        raise UnknownSolverError(f"no solver at {location!r}: {error}; pass an installed module:attribute") from error
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
         kind = type(solver).__name__

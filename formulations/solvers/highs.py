@@ -100,9 +100,7 @@ class Highs(Solver):
             probe.setOptionValue("output_flag", False)
             for name, value in self.options.items():
                 if probe.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                    raise UnknownSolverError(
-                        f"'highs' has no option {name!r} of value {value!r}; see the list of options of HiGHS"
-                    )
+                    raise UnknownSolverError(f"'highs' has no option {name!r} = {value!r}; see the options of HiGHS")
 
     def reason_unsupported(self, problem: Any) -> str | None:
         entries = np.abs(problem.matrix.data) / np.repeat(row_units(problem.matrix), np.diff(problem.matrix.indptr))

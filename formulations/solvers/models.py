@@ -120,7 +120,7 @@ def _from_linprog(stated: dict[str, Any]) -> Problem:
         limit = np.atleast_1d(numbers(f"b_{kind}", right)).ravel()
         if table.shape != (limit.size, cost.size):
             raise InvalidProblemError(
-                f"A_{kind} must have shape {(limit.size, cost.size)}, as b_{kind} and c; got {table.shape}."
+                f"A_{kind} has shape {table.shape}; b_{kind} and c need {(limit.size, cost.size)}."
             )
         parts.append(table)
         low.append(limit if kind == "eq" else np.full(limit.size, -np.inf))
@@ -398,9 +398,7 @@ def assign(solution: Solution, model: Any) -> None:
     """Write the values (and, of a program without integers, the duals) of a solution into its model."""
     reader, write = _reader(model)
     if write is None:
-        raise UnsupportedProblemError(
-            f"a {type(model).__name__} holds no solution; read solution.primal, the values by name"
-        )
+        raise UnsupportedProblemError(f"a {type(model).__name__} holds no solution; read solution.primal by name")
     if reader is not from_cvxpy:
         check_same(as_problem(model), solution)
     write(model, solution)

@@ -32,8 +32,7 @@ SURE = 1e-6  # smaller fractions of documents are rounding
 
 @dataclass(frozen=True, eq=False)
 class Subproblem(CompactReprMixin):
-    """The rankings on these cells that contain these documents. orders (t, k): the known ones, with value (t,) and
-    reached (t, rows)."""
+    """The rankings on these cells with these documents. orders (t, k): the known ones, with value and reached."""
 
     allowed: Bools
     assigned: Ints
@@ -205,9 +204,8 @@ class _Search:
                 return not off[~self.rows.soft].any() and self.record_bound(bound)
         scores, gain, discount, position_weights = self.data
         order = self.order.copy()
-        value = (
-            position_weights @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
-        )
+        value = position_weights @ scores[order] - discount @ gain[order]
+        value -= self.base[np.arange(order.size), order].sum()
         self.order[:] = -1
         all_ = Subproblem(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
         left = [(all_, np.inf)]

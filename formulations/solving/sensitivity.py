@@ -272,9 +272,7 @@ def sensitivity(
         return _curve_of_program(problem, constraint, requested, side, solver)
     every = each("problem", problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
-        raise InvalidProblemError(
-            "sensitivity() needs a problem of constrained_ranking(), or several, or a linear program"
-        )
+        raise InvalidProblemError("sensitivity() needs problems of constrained_ranking(), or a linear program")
     found = [_curve(one, constraint, requested, side, solver) for one in every]
     return SensitivityCurve.from_curves(found[0].name, requested, found)
 
@@ -436,8 +434,7 @@ class ConstraintLimit:
         if self.shares is not None:
             if not 0.0 <= limit <= 1.0:
                 raise InvalidProblemError(
-                    f"{name} limits a share: limits must be from 0 to 1; got {limit:g}. For a count state it without "
-                    "share=."
+                    f"{name} limits a share: limits must be from 0 to 1; got {limit:g}. State a count without share=."
                 )
             return
         if not self.is_soft and limit % 1 and (self.constraint.matrix.data == 1.0).all():
@@ -477,9 +474,7 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
                 return ConstraintLimit(admissible, held, np.ones(max(1, held.rows), bool), own, held.share_limit)
             rows = np.array([constraint in (held.name, name) for name in names], dtype=bool)
             if not rows.any():
-                raise InvalidProblemError(
-                    f"{constraint!r} forbids cells and has no limit; sweep a constraint that counts"
-                )
+                raise InvalidProblemError(f"{constraint!r} forbids cells and has no limit; sweep one that counts")
             if held.forbids is not None and constraint == held.name:
                 raise InvalidProblemError(
                     f"{constraint!r} has rows and forbidden cells; sweep the row {held.block.name(0)!r}, or use "

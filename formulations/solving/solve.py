@@ -236,10 +236,8 @@ def _best_of(solutions: list[Solution]) -> Solution:
 
 def _ended_by_search(solution: Solution) -> bool:
     """Whether an integer search ended with a claim of optimality, which no other solver would improve."""
-    claimed = solution.details.get("reported_bound")
-    return isinstance(claimed, float | int) and abs(claimed - solution.value) <= LOOSE * max(
-        abs(solution.value), abs(claimed)
-    )
+    claimed = solution.reported_bound
+    return claimed is not None and abs(claimed - solution.value) <= LOOSE * max(abs(solution.value), abs(claimed))
 
 
 def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, directed_rounding: bool) -> Solution:
@@ -434,9 +432,7 @@ def solve_batch(
         if len(classes) > 1:
             raise InvalidProblemError(f"a batch must be of one class of problems; got {' and '.join(classes)}.")
         return [solve(one, solver, directed_rounding=directed_rounding) for one in batch]
-    check_type(
-        "batch", batch, RankTwoBatch, RelevanceBatch, cure="Pass what ranking(..., offsets=) returns, or problems."
-    )
+    check_type("batch", batch, RankTwoBatch, RelevanceBatch, cure="Pass ranking(..., offsets=), or problems.")
     batch = cast("RankTwoBatch | RelevanceBatch", batch)
     chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
     began = perf_counter()
@@ -478,9 +474,7 @@ def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
         raise InvalidSolutionError(f"{spec!r} must return a {kind.__name__} of orders; got {type(answer).__name__}.")
     order = np.asarray(order)
     if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
-        raise InvalidSolutionError(
-            f"{spec!r} must return {batch.scores.size} integers; got {order.dtype} {order.shape}"
-        )
+        raise InvalidSolutionError(f"{spec!r} must return {batch.scores.size} ints; got {order.dtype} {order.shape}")
     starts = np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
     inside = (order >= 0) & (order < np.repeat(np.diff(batch.offsets), np.diff(batch.offsets)))
     held = np.bincount((starts + order)[inside].astype(np.int64), minlength=order.size)

@@ -143,7 +143,8 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
 def infeasible(form: type[Problem]) -> Problem | None:
     """An infeasible problem of this class, if the class has one."""
     if form is MinCostFlow:
-        return _network([0], [1], [1], [1.0], [2, -2])
+        unmet: list[Any] = [[0], [1], [1], [1.0], [2, -2]]
+        return MinCostFlow(*unmet)
     if form is LinearProgram:
         return _program([1.0, 1.0], [[1.0, 1.0]], [3.0], [np.inf], [0.0, 0.0], [1.0, 1.0])
     return None
@@ -279,23 +280,23 @@ RANKED: dict[type[Problem], Callable[[], Iterator[tuple[str, Any]]]] = {
 
 def _two_routes() -> MinCostFlow:
     """Four units from node 0 to node 3 by routes of cost 3 (two units), 4 (one) and 4.5; a loop at node 3 pays 1."""
-    capacity, cost = [3, 2, 4, 4, 2, 1], [1.0, 2.0, 2.0, 2.5, 0.5, -1.0]
-    return _network([0, 1, 0, 2, 1, 3], [1, 3, 2, 3, 2, 3], capacity, cost, [4, 0, 0, -4])
+    tail, head, capacity = [0, 1, 0, 2, 1, 3], [1, 3, 2, 3, 2, 3], [3, 2, 4, 4, 2, 1]
+    parts: list[Any] = [tail, head, capacity, [1.0, 2.0, 2.0, 2.5, 0.5, -1.0], [4, 0, 0, -4]]
+    return MinCostFlow(*parts)
 
 
 def _rows_of_all_kinds() -> LinearProgram:
     """min x + 2y - z with an equation, a two-sided row, a free and a bounded variable: (1, -2, 0) is best."""
-    program = _program(
+    return _program(
         [1.0, 2.0, -1.0], [[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.0]],
         [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0],
     )  # fmt: skip
-    return replace(program, is_maximization=False)
 
 
 def _mixed_integer_program() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
     real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0])
-    return replace(real, is_maximization=False, integer=np.array([False, True]))
+    return replace(real, integer=np.array([False, True]))
 
 
 def _corner() -> QuadraticProgram:
@@ -326,11 +327,4 @@ def _masters() -> Iterator[tuple[str, Problem, float | None]]:
 
 def _program(objective: list[float], rows: list[list[float]], *limits: list[float]) -> LinearProgram:
     arrays: list[Any] = [np.array(part) for part in (objective, rows, *limits)]
-    return LinearProgram(*arrays)
-
-
-def _network(
-    tail: list[int], head: list[int], capacity: list[int], cost: list[float], supply: list[int]
-) -> MinCostFlow:
-    arrays = [np.array(part, dtype=np.int64) for part in (tail, head, capacity, supply)]
-    return MinCostFlow(arrays[0], arrays[1], arrays[2], np.array(cost), arrays[3])
+    return replace(LinearProgram(*arrays), is_maximization=False)

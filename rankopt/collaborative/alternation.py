@@ -298,8 +298,7 @@ def run_as_data(at: AlternationResult, before: AlternationResult | None = None) 
 def run_from_data(
     run: Mapping[str, Any], blocks: Any, factors: int | None
 ) -> tuple[AlternationResult, AlternationResult | None] | None:
-    """The stored run, and the part before; None, or one of AttributeError, LookupError, TypeError and ValueError, for
-    what is damaged."""
+    """The stored run, and the part before; None, or an error of attribute, lookup, type or value, if damaged."""
     at = _part_of(run, blocks, factors)
     if at is None or "before" not in run:
         return None if at is None else (at, None)

@@ -37,15 +37,12 @@ from rankopt.measures.notation import parse
 
 
 def highest_flow(worse: Ints, better: Ints, share: Floats, psi: Floats) -> float:
-    """The height of the highest plane of slope psi (n,) below Σ_p share_p max(0, 1 + f_worse - f_better); -inf where
-    there is none."""
+    """Height of the highest plane of slope psi (n,) below Σ_p share_p max(0, 1 + f_worse - f_better); -inf: none."""
     if not worse.size:
         return 0.0 if not psi.any() else -np.inf
     arc = np.arange(worse.size)
     signs = np.concatenate([np.ones(arc.size), -np.ones(arc.size)])
-    nodes = csr_array(
-        (signs, (np.concatenate([worse, better]), np.concatenate([arc, arc]))), shape=(psi.size, arc.size)
-    )
+    nodes = csr_array((signs, (np.r_[worse, better], np.r_[arc, arc])), shape=(psi.size, arc.size))
     return -_least(-np.ones(arc.size), nodes, psi, np.zeros(arc.size), share)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -33,19 +33,12 @@ class RatingPlanesEvaluation:
     """v_u l_u and its plane of every user at these factors: values, heights (users,), slopes (entries,); of the
     majorant that touches the loss at the factors `touch`."""
 
-    users: Floats
-    items: Floats
-    offsets: Floats
-    touch: tuple[Floats, Floats, Floats] | None = None
-
-    @classmethod
-    def from_factors(cls, factors: Factors, touch: Factors | None = None) -> Self:
-        known = None if touch is None else (touch.users, touch.items, touch.offsets)
-        return cls(factors.users, factors.items, factors.offsets, known)
+    factors: Factors
+    touch: Factors | None = None
 
     def __call__(self, shard: RatedShard) -> tuple[Floats, Floats, Floats]:
-        touch = None if self.touch is None else shard_scores(shard, *self.touch)
-        loss, scores = shard.loss_at(touch), shard_scores(shard, self.users, self.items, self.offsets)
+        touch = None if self.touch is None else shard_scores(shard, self.touch)
+        loss, scores = shard.loss_at(touch), shard_scores(shard, self.factors)
         found = loss.at(scores)
         check_sign(loss, found.value, scores)
         v, slopes = shard.user_weights, found.assigned - found.reference
@@ -57,9 +50,7 @@ class UsersFor:
     """The users' block of a shard: U (users, d), slopes (entries,), heights and v_u l_u (users,). slopes, heights: the
     plane of each user to begin with, in the order of all ratings, of which the shard's begin at `entries[first]`."""
 
-    users: Floats
-    items: Floats
-    offsets: Floats
+    factors: Factors
     penalty: Floats
     tolerance: float
     entries: Ints
@@ -71,21 +62,20 @@ class UsersFor:
         low, high = int(self.entries[shard.first]), int(self.entries[shard.last])
         slopes, heights, touch = self.slopes[low:high], self.heights[shard.rows], None
         if not self.convex:
-            known = (self.users, self.items, self.offsets)
-            touch = shard_scores(shard, *known)
-            _, heights, slopes = RatingPlanesEvaluation(*known, touch=known)(shard)
+            touch = shard_scores(shard, self.factors)
+            _, heights, slopes = RatingPlanesEvaluation(self.factors, touch=self.factors)(shard)
         return solved_users(
-            shard.loss_at(touch), shard.user_weights, shard.bounds, shard.columns, self.items, self.offsets,
-            self.penalty[shard.rows], slopes, heights, self.users[shard.rows],
+            shard.loss_at(touch), shard.user_weights, shard.bounds, shard.columns, self.factors.items,
+            self.factors.offsets, self.penalty[shard.rows], slopes, heights, self.factors.users[shard.rows],
             np.full(shard.last - shard.first, self.tolerance),
         )  # fmt: skip
 
 
-def shard_scores(shard: RatedShard, users: Floats, items: Floats, offsets: Floats) -> Floats:
-    """The scores of the rated pairs of a shard."""
+def shard_scores(shard: RatedShard, factors: Factors) -> Floats:
+    """The scores of the rated pairs of a shard, without the offsets of users."""
     none = np.zeros(shard.last - shard.first)
-    own = np.ascontiguousarray(users[shard.rows])
-    return pair_scores(own, items, offsets, none, shard.bounds, shard.columns)
+    own = np.ascontiguousarray(factors.users[shard.rows])
+    return pair_scores(own, factors.items, factors.offsets, none, shard.bounds, shard.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +143,8 @@ class PlaneBlocks:
         """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to
         the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
         bends, losses = np.empty(self.weights.size), np.empty(self.weights.size)
-        for shard, _, (lost, _, slopes) in self._answers(
-            RatingPlanesEvaluation.from_factors(self.problem.without_factors())
-        ):
+        question = RatingPlanesEvaluation(self.problem.without_factors())
+        for shard, _, (lost, _, slopes) in self._answers(question):
             slopes = slopes / np.repeat(shard.user_weights, np.diff(shard.bounds))
             bends[shard.rows] = row_sums(shard.bounds, slopes * slopes)
             losses[shard.rows] = lost / shard.user_weights
@@ -184,19 +173,15 @@ class PlaneBlocks:
     def at(self, factors: Factors) -> ModelState:
         rated = self.problem.rated
         lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.n_ratings)
-        for shard, rows, answer in self._answers(RatingPlanesEvaluation.from_factors(factors)):
+        for shard, rows, answer in self._answers(RatingPlanesEvaluation(factors)):
             lost[shard.rows], heights[shard.rows], slopes[rows] = answer
         return ModelState.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
     def with_users(self, now: ModelState, precision: float, buffer: Floats | None = None) -> ModelState:
-        """U of least J for fixed items, to this part of J. buffer: memory for slopes; those of `now` if they may be
-        overwritten."""
+        """U of least J for fixed items, to this part of J. buffer: memory for slopes, perhaps those of `now`."""
         problem, rated, factors = self.problem, self.problem.rated, now.factors
         tolerance = precision * abs(now.value) / max(rated.n_users, 1)
-        question = UsersFor(
-            factors.users, factors.items, factors.offsets, problem.of_users, tolerance, rated.bounds, now.slopes,
-            now.heights, self.convex,
-        )  # fmt: skip
+        question = UsersFor(factors, problem.of_users, tolerance, rated.bounds, now.slopes, now.heights, self.convex)
         users, slopes = np.empty(factors.users.shape), np.empty(rated.n_ratings) if buffer is None else buffer
         lost, heights = np.empty(rated.n_users), np.empty(rated.n_users)
         for shard, rows, answer in self._answers(question):
@@ -207,7 +192,7 @@ class PlaneBlocks:
 
     def _weighted_loss(self, factors: Factors) -> float:
         """Σ v_u l_u."""
-        answers = self._answers(RatingPlanesEvaluation.from_factors(factors))
+        answers = self._answers(RatingPlanesEvaluation(factors))
         return float(np.concatenate([lost for _, _, (lost, _, _) in answers]).sum())
 
     def with_items(self, now: ModelState, precision: float) -> ModelState:
@@ -242,7 +227,7 @@ class PlaneBlocks:
             trial = _between(best, at, WAY if bound > before else 1.0)  # nearer by, no plane may be worth its weight
             before = bound
             losses, found = [], []
-            for _, _, (lost, heights, slopes) in self._answers(RatingPlanesEvaluation.from_factors(trial, touch)):
+            for _, _, (lost, heights, slopes) in self._answers(RatingPlanesEvaluation(trial, touch)):
                 losses.append(lost)
                 found.append((slopes, heights))
             lost = float(np.concatenate(losses).sum())
@@ -269,7 +254,7 @@ class PlaneBlocks:
             return now.planes
         return [
             UserPlanes.first(shard.bounds, slopes, heights)
-            for shard, _, (_, heights, slopes) in self._answers(RatingPlanesEvaluation.from_factors(now.factors, touch))
+            for shard, _, (_, heights, slopes) in self._answers(RatingPlanesEvaluation(now.factors, touch))
         ]
 
     def _pass_arguments(self, shard: RatedShard, at: Factors) -> tuple[Shorts, Floats, Floats, Floats]:
@@ -285,7 +270,7 @@ class PlaneBlocks:
         parts = []
         for one, shard in zip(planes, self._shards, strict=True):
             slopes, heights = one.mixed()
-            slopes *= shard_scores(shard, at.users, at.items, at.offsets)
+            slopes *= shard_scores(shard, at)
             parts.append(row_sums(one.bounds, slopes) + heights)
         return float(np.concatenate(parts).sum()) + self._penalty(at)
 

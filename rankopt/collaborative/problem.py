@@ -214,8 +214,7 @@ def items_bound(problem: FactorProblem, factors: Factors, parts: Iterable[tuple[
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Of a dual state: heights (n,), Σψ of each user (n,) and item (m,), how much each may be off for rounding, and
-    Ψᵀ U (m, d)."""
+    """Of a dual state: heights (n,), Σψ of each user (n,) and item (m,), their errors of rounding, and Ψᵀ U (m, d)."""
 
     heights: Floats
     per_user: Floats

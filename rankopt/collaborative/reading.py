@@ -136,18 +136,14 @@ def held_out(eval_set: Any, train: Ratings) -> Ratings:
         (eval_set,) = eval_set
     if isinstance(eval_set, tuple | list):
         if len(eval_set) != 2:
-            raise DataError(
-                f"eval_set has {len(eval_set)} parts; pass Ratings, a data frame with ratings, (X, y) or [(X, y)]"
-            )
+            raise DataError(f"eval_set has {len(eval_set)} parts; pass Ratings, a frame of ratings, (X, y) or [(X, y)]")
         found = read_ratings_and_weights(*eval_set)[0]
     else:
         found = read_ratings_and_weights(eval_set, None)[0]
     users, items = indices_of_pairs(train, found)
     for what, index in (("item", items), ("user", users)):
         if (index < 0).all():
-            raise DataError(
-                f"eval_set judges nothing because it has no {what} of training; hold out ratings of the same {what}s"
-            )
+            raise DataError(f"eval_set has no {what} of training; hold out ratings of the same {what}s")
     return found
 
 

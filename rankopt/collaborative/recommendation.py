@@ -144,9 +144,7 @@ class Candidates:
         check_spelling(known.items, items, indices, "item")
         inside = indices >= 0
         if not inside.any():
-            raise DataError(
-                f"among has no item of the training ratings ({items.item(0)!r} is not); fit with ratings of it"
-            )
+            raise DataError(f"among has no item of training ({items.item(0)!r} is not); fit with ratings of it")
         factors = np.where(inside[:, None], model.factors.items[indices], 0.0)
         offsets = np.where(inside, model.factors.offsets[indices], model.unknown)
         return cls(items, indices, factors, offsets, np.where(inside, model.counts[indices], 0))
@@ -295,10 +293,7 @@ def _length(k: Any, constraints: Admissible | None) -> int:
     if constraints is None:
         return LENGTH if k is None else k
     if k not in (None, constraints.k):
-        raise OptionError(
-            f"k = {k} differs from the list length {constraints.k} of the constraints; "
-            f"use Admissible({k}), or leave k out"
-        )
+        raise OptionError(f"k = {k} differs from the list length {constraints.k}; use Admissible({k}), or leave k out")
     return constraints.k
 
 

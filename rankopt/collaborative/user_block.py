@@ -68,10 +68,7 @@ class UserBundles:
         found, rows = np.zeros(self.slopes.shape[1]), np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
         for weight, slopes in zip(self.weights.T, self.slopes, strict=True):
             found += weight[rows] * slopes
-        return found, self._heights()
-
-    def _heights(self) -> Floats:
-        return np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
+        return found, np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
 
 
 @inlined

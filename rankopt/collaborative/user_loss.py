@@ -67,9 +67,7 @@ class UserLoss:
             return cls(regret=RegretBound.named(spec, "positional", kind, weights))
         except ValueError as error:
             known = ", ".join(map(repr, ("regression", *(name for name in LOSSES if not _unfit(name)))))
-            raise OptionError(
-                f"loss = {spec!r} is neither one of {known} nor a measure with a bounded regret: {error}"
-            ) from error
+            raise OptionError(f"loss = {spec!r} is none of {known} nor a measure of bounded regret: {error}") from error
 
     @property
     def sees_levels(self) -> bool:

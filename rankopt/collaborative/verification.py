@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import fsum, inf, nextafter, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -278,32 +278,6 @@ def verify_global_bound(
 ) -> VerifiedBound:  # fmt: skip
     """Whether no more is claimed than this dual state proves; None claims nothing and asks for the best bound. The
     other arguments are those of `global_bound`."""
-    penalties = (lam_users, lam_items, lam_offsets, lam_user_offsets)
-    sums = _sums_of(psi, height, prior, *penalties, curvature, widest)
-    if claimed is None:
-        theta = min(max(Fraction(0), sums.linear / sums.square) if sums.square else sums.most, sums.most)
-        value = max(Fraction(0), theta * sums.linear - theta * theta * sums.square / 2)
-        return VerifiedBound(True, float(value), sums.norm)
-    theta = min(Fraction(float(claimed.shrink)), sums.most)
-    value = theta * sums.linear - theta * theta * sums.square / 2
-    allowed = Fraction(ALLOWED_BOUND) * (theta * sums.size + theta * theta * sums.square)
-    return VerifiedBound(Fraction(float(claimed.value)) <= value + allowed, float(value), sums.norm)
-
-
-class _Sums(NamedTuple):
-    """θ linear - θ² square / 2 is a bound for 0 <= θ <= most; size: of the terms of linear."""
-
-    linear: Fraction
-    square: Fraction
-    size: Fraction
-    norm: float
-    most: Fraction
-
-
-def _sums_of(
-    psi: csr_array, height: float, prior: ArrayLike, lam_users: ArrayLike, lam_items: ArrayLike, lam_offsets: ArrayLike,
-    lam_user_offsets: ArrayLike | None, curvature: float, widest: int,
-) -> _Sums:  # fmt: skip
     entries = psi.tocoo()
     users, items = entries.shape
     rows, columns, slopes = entries.row, entries.col, entries.data.astype(np.float64)
@@ -331,7 +305,16 @@ def _sums_of(
     units = np.sqrt(of_users[rows] * of_items[columns])
     norm = _norm(rows, columns, (slopes / units).astype(np.float64), (users, items), widest)
     most = 1 / Fraction(norm) if norm > 0 else Fraction(1)
-    return _Sums(linear, square, size, norm, most if curvature else min(most, Fraction(1)))
+    most = most if curvature else min(most, Fraction(1))
+    # The bound is θ linear - θ² square / 2 for 0 <= θ <= most; size: of the terms of linear.
+    if claimed is None:
+        theta = min(max(Fraction(0), linear / square) if square else most, most)
+        value = max(Fraction(0), theta * linear - theta * theta * square / 2)
+        return VerifiedBound(True, float(value), norm)
+    theta = min(Fraction(float(claimed.shrink)), most)
+    value = theta * linear - theta * theta * square / 2
+    allowed = Fraction(ALLOWED_BOUND) * (theta * size + theta * theta * square)
+    return VerifiedBound(Fraction(float(claimed.value)) <= value + allowed, float(value), norm)
 
 
 def _norm(rows: Indices, columns: Indices, data: Floats, shape: tuple[int, int], widest: int) -> float:

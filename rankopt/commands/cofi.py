@@ -120,7 +120,10 @@ def cofi(
     if model is None:
         saved = "the model is not saved; give --model FILE"
     elif parted and not interrupted:
-        again = _fit_again(ranker, ratings)
+        from sklearn.base import clone
+
+        again: CofiRanker = clone(ranker)  # with the regularization that was chosen on a part of the ratings
+        again = _fit(again if again.lam is not None else again.set_params(reg=ranker.reg_), ratings)
         again.save(model)
         interrupted = again.certificate_.stop == "interrupted from the keyboard"
         strength = f"--reg {ranker.reg_:.3g}" if ranker.lam is None else f"--lam {ranker.lam_:.3g}"
@@ -130,9 +133,7 @@ def cofi(
         ranker.save(model)
         saved = f"wrote {model}"
         if split is not None:
-            saved += (
-                f": of the {split.train.n_ratings} training ratings alone; its lists may have items rated in the test"
-            )
+            saved += f": of the {split.train.n_ratings} training ratings alone; its lists may have items of the test"
     if not json_:
         click.echo(saved)
         if model is not None:
@@ -180,14 +181,6 @@ def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
         finally:
             for text in dict.fromkeys(str(one.message) for one in caught):
                 click.echo(text, err=True)
-
-
-def _fit_again(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
-    """The ranker, fitted to all ratings with the regularization that was chosen on a part of them."""
-    from sklearn.base import clone
-
-    again: CofiRanker = clone(ranker)
-    return _fit(again if again.lam is not None else again.set_params(reg=ranker.reg_), ratings)
 
 
 def _users_in(bounds: Any) -> int:
@@ -239,8 +232,7 @@ items, 1 all items."""
 
 
 def _compare(accuracy: list[tuple[str, list[RatingsEvaluation]]]) -> list[tuple[str, str, Comparison, str]]:
-    """Paired tests of the ranker and baselines: what is compared, the candidates, the test, and a sentence if the
-    ranker is not ahead."""
+    """Paired tests with baselines: what is compared, candidates, test, and a sentence if the ranker is not ahead."""
     from rankopt.evaluation import compare
 
     found = []

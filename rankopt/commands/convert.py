@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=common.EXISTING)
 @common.column_options
 @click.option("--output", type=common.OutputPath(folder=True), help="The folder to write; it must not exist yet.")
-@click.option(
-    "--qrels", type=common.OutputPath(), help="Instead of a folder, write the grades of FILE as qrels of TREC."
-)
+@click.option("--qrels", type=common.OutputPath(), help="Instead of a folder, write the grades of FILE as TREC qrels.")
 @click.option("--float32", is_flag=True, help="Store features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Store features as a sparse matrix: only the values in the files.")
 @click.option("--n-features", type=click.IntRange(1), help="Features of LETOR files [those of the first block].")

@@ -26,9 +26,7 @@ MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 
 
 @click.command(cls=Command)
-@click.option(
-    "--output", default="rankopt-demo", type=OutputPath(folder=True, made=True), help="Folder of the results."
-)
+@click.option("--output", default="rankopt-demo", type=OutputPath(folder=True, made=True), help="Folder of results.")
 @report_option
 @json_option
 def demo(output: str, report: str | None, json_: bool) -> None:
@@ -81,8 +79,7 @@ def _silent(text: str, head: bool = True) -> None:
 
 
 def _compare(samples: Mapping[SampleName, Sample], echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Two large-margin rankers and two baselines with default parameters on each sample, their evaluations, and the
-    finding.
+    """Two large-margin rankers and two baselines with default parameters on each sample: evaluations and finding.
 
     Features have another scale for each query, so they are normalized within it.
     """

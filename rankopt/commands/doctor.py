@@ -96,9 +96,7 @@ def compile_kernels(json_: bool) -> None:
     if json_:
         as_json({"kernels": len(kernels), "folder": None if cache is None else str(cache), "seconds": seconds})
     elif cache is None:
-        click.echo(
-            f"{len(kernels)} kernels compiled in {seconds:.0f} s, but no folder can be written to: set NUMBA_CACHE_DIR"
-        )
+        click.echo(f"{len(kernels)} kernels compiled in {seconds:.0f} s; no folder is writable: set NUMBA_CACHE_DIR")
     else:
         click.echo(f"{len(kernels)} kernels are ready in {cache} ({seconds:.0f} s).")
     if cache is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 from zipfile import is_zipfile
 
 import click
@@ -32,11 +32,10 @@ def evaluate_runs(
     runs: Sequence[str],
     measures: Sequence[Measure],
     convention: Convention,
-    *,
-    missing: str,
+    missing: Literal["error", "skip", "zero"],
     negative: float | None,
-    test: str,
-    interval: str,
+    test: Test,
+    interval: IntervalBy,
     json_: bool,
 ) -> None:
     """Measure the runs of these files, compare each with the first, and print the coverage of each."""
@@ -53,11 +52,11 @@ def evaluate_runs(
         cure = f"rankopt convert {qrels} --qrels FILE writes its grades as qrels"
         raise DataError(f"{str(error).rstrip('.')}; {cure}") from error
     read = {name: read_run(path) for name, path in zip(_names(runs), runs, strict=True)}
-    how = cast(Literal["error", "skip", "zero"], missing)
     found = {
-        name: evaluate(*join(known, run, missing=how), measures, convention=convention) for name, run in read.items()
+        name: evaluate(*join(known, run, missing=missing), measures, convention=convention)
+        for name, run in read.items()
     }
-    compared = compare_runs(found, test=cast("Test", test), interval=cast("IntervalBy", interval))
+    compared = compare_runs(found, test=test, interval=interval)
     lacks = _lacks(known, read)
     if json_:
         ties = {name: dict(zip(compared.measures, run.tied.tolist(), strict=True)) for name, run in found.items()}
@@ -104,9 +103,7 @@ def _coverage_lines(lacks: Mapping[str, Mapping[str, int]], queries: int, missin
         share = own["unjudged_documents"] / max(own["documents"], 1)
         line = f"{name}: {share:.1%} of {own['documents']} retrieved documents are unjudged and count as not relevant"
         if own["missing_queries"]:
-            made = (
-                "left out of its means, as trec_eval does" if missing == "skip" else "counted 0, as trec_eval -c does"
-            )
+            made = "left out of its means, as by trec_eval" if missing == "skip" else "counted 0, as by trec_eval -c"
             line += f"; {own['missing_queries']} of {queries} judged queries are missing, {made}"
         if own["queries_without_judgments"]:
             line += f"; {own['queries_without_judgments']} queries without judgments are left out"
@@ -141,12 +138,8 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
     "--test", type=click.Choice(["randomization", "t", "wilcoxon"]), default="randomization",
     help="The paired test of runs.",
 )  # fmt: skip
-@click.option(
-    "--interval", type=click.Choice(["t", "bootstrap"]), default="t", help="Method of the confidence intervals of runs."
-)
-@click.option(
-    "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label.  [of qrels: none]"
-)
+@click.option("--interval", type=click.Choice(["t", "bootstrap"]), default="t", help="Confidence intervals of runs.")
+@click.option("--unjudged-grade", "unjudged", type=float, help="Grade for negative labels.  [of qrels: none]")
 @common.json_option
 def evaluate(
     files: tuple[str, ...],
@@ -155,9 +148,9 @@ def evaluate(
     model: tuple[str, ...],
     measure: tuple[str, ...],
     convention: str | None,
-    missing: str,
-    test: str,
-    interval: str,
+    missing: Literal["error", "skip", "zero"],
+    test: Test,
+    interval: IntervalBy,
     unjudged: float | None,
     attributes: str | None,
     json_: bool,
@@ -182,19 +175,11 @@ def evaluate(
         if scores or model:
             raise click.UsageError("--qrels is for runs, which have their own scores: leave --scores and --model out")
         if quotas or attributes is not None:
-            raise click.UsageError(
-                "--qrels is for runs, which are evaluated as they are: leave --attributes and quotas out"
-            )
+            raise click.UsageError("--qrels is for runs, evaluated as they are: leave --attributes and quotas out")
         if len(set(files)) < len(files):
             raise click.UsageError("a run occurs twice; name each file once")
-        parsed, rules = (
-            [parse(text) for text in measure or MEASURES],
-            convention_named("trec" if convention is None else convention),
-        )
-        evaluate_runs(
-            qrels, files, parsed, rules,
-            missing=missing, negative=unjudged, test=test, interval=interval, json_=json_,
-        )  # fmt: skip
+        parsed, rules = measure or MEASURES, convention_named("trec" if convention is None else convention)
+        evaluate_runs(qrels, files, [*map(parse, parsed)], rules, missing, unjudged, test, interval, json_)
         return
     _check_alone(files)
     data = files[0]
@@ -207,10 +192,8 @@ def evaluate(
     from rankopt.measures import compare
     from rankopt.rankers.deployment import Deployment
 
-    wanted, rules = (
-        [parse(text) for text in measure or MEASURES_EVALUATE],
-        convention_named("default" if convention is None else convention),
-    )
+    wanted = [parse(text) for text in measure or MEASURES_EVALUATE]
+    rules = convention_named("default" if convention is None else convention)
     found: dict[str, Evaluation] = {}
     free: dict[str, Evaluation] = {}  # lists of as many documents without the constraints
     cut: dict[str, str] = {}  # how many lists are shorter than k

@@ -93,9 +93,7 @@ def _queries_of_table(
 def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:
     """The queries. Raises DataError unless they have `n_features` features."""
     if n_features is not None and queries.n_features != n_features:
-        raise DataError(
-            f"{path} has {queries.n_features} features but {n_features} are needed; store it with {n_features}."
-        )
+        raise DataError(f"{path} has {queries.n_features} features and needs {n_features}; store it with {n_features}.")
     return queries
 
 

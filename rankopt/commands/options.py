@@ -81,9 +81,7 @@ FILE, EXISTING = click.Path(exists=True, dir_okay=False), click.Path(exists=True
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
 report_option = click.option("--report", metavar="FILE", type=OutputPath(made=True), help="Also write an HTML report.")
-unjudged_option = click.option(
-    "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label."
-)
+unjudged_option = click.option("--unjudged-grade", "unjudged", type=float, help="Grade for negative labels.")
 
 
 RANKERS = {
@@ -405,9 +403,7 @@ class Collection(click.ParamType[Any]):
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             found = None
         if not isinstance(found, list | tuple | dict):
-            self.fail(
-                f"{value!r} is no list and no mapping; write (0, None), [1, 0, -1] or {{'name': ...}}", param, ctx
-            )
+            self.fail(f"{value!r} is no list or mapping; write (0, None), [1, 0, -1] or {{'name': ...}}", param, ctx)
         return _as_lists(found)
 
 
@@ -580,9 +576,7 @@ class EstimatorCommand(Command):
             if not others:
                 raise
             names = " and ".join(others)
-            raise click.UsageError(
-                f"{error.option_name} is an option of --ranker {names}, not of {chosen}", ctx
-            ) from None
+            raise click.UsageError(f"{error.option_name} is an option of --ranker {names}, not {chosen}", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. An error that begins with the name of a parameter begins with its option instead."""

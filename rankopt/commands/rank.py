@@ -63,23 +63,29 @@ def rank(
     ranker, queries = model_and_queries(model, data, 0, columns, attributes, labels=quotas.labels)
     admissible = quotas.admissible(queries, getattr(ranker, "constraints", None))
     check_attributes(queries, admissible)
+    by_row = queries.replace(document_ids=None)  # documents are rows of the file
     with common.cures_as_options():
-        orders = ranker.rank(_by_row(queries), k=quotas.k, constraints=admissible)
+        orders = ranker.rank(by_row, k=quotas.k, constraints=admissible)
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
     if admissible is not None:
         k = min(admissible.k, quotas.k or admissible.k)
         short = shortened(np.array([orders[query].size for query in queries.query_ids]), queries, k)
         click.echo(short, err=True, nl=bool(short))
-    predicted = ranker.predict(_by_row(queries))
+    predicted = ranker.predict(by_row)
+    ids = (
+        {}
+        if queries.document_ids is None
+        else dict(zip(queries.input_order.tolist(), queries.document_ids, strict=True))
+    )
     if format_ == "trec":
-        content = _trec_run(data, queries, orders, predicted, tag, scores).encode()
+        content = _trec_run(data, queries, ids, orders, predicted, tag, scores).encode()
         write_output(output, gzip.compress(content, mtime=0) if output.endswith(".gz") else content)
         return
     if queries.document_ids is None:
         click.echo(f"documents are row numbers of {data}, from 0; for ids {ids_cure(data, queries)}", err=True)
     lines = [
-        {"qid": query, "rank": position, "document": _document(queries, row), "score": float(predicted[row])}
+        {"qid": query, "rank": position, "document": ids.get(row, row), "score": float(predicted[row])}
         for query, rows in orders.items()
         for position, row in enumerate(rows.tolist(), 1)
     ]
@@ -90,14 +96,15 @@ def rank(
     write_output(output, text.encode())
 
 
-def _trec_run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
+def _trec_run(
+    data: str, queries: Queries, ids: dict[int, Any], orders: Any, predicted: Any, tag: str | None, scores: str | None
+) -> str:
     from rankopt.errors import DataError
     from rankopt.evaluation.trec import run_text
 
     if queries.document_ids is None:
         raise DataError(f"a TREC run names documents, but these have no ids: {ids_cure(data, queries)}")
-    name = {row: queries.document_ids[index] for index, row in enumerate(queries.input_order.tolist())}
-    shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
+    shown = {query: [ids[row] for row in rows.tolist()] for query, rows in orders.items()}
     wanted: Any = scores or "rank"
     try:
         return run_text(queries, predicted, tag=tag or "rankopt", scores=wanted, orders=shown)
@@ -121,15 +128,6 @@ def ids_cure(data: str, queries: Queries) -> str:
     return (
         f"{cure} of the file, or give the table a column ({usual}), and store it again" if Path(data).is_dir() else cure
     )
-
-
-def _by_row(queries: Queries) -> Queries:
-    """The same queries without document ids: documents are rows of the file."""
-    return queries.replace(document_ids=None)
-
-
-def _document(queries: Queries, row: int) -> Any:
-    return row if queries.document_ids is None else queries.document_ids[int((queries.input_order == row).argmax())]
 
 
 @click.command(cls=common.Command)

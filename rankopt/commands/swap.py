@@ -151,12 +151,8 @@ def show(rows: list[BenchmarkRow]) -> None:
         for row in firsts.values():
             click.echo(f"{row.solver}, {row.problem}, {row.verdict}: {row.message}")
         click.echo()
-    click.echo(
-        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over the supported problems; an"
-    )
-    click.echo(
-        "unsolved one counts ten times the longest time of any solver. Compare means where all problems are solved."
-    )
+    click.echo("gap: proven, relative to the problem's scale. ms: shifted geometric mean over supported problems; an")
+    click.echo("unsolved one counts ten times the longest time of any solver. Compare means where all are solved.")
     click.echo("with checks: the median factor by which restating the problem and checking the answer take longer.")
 
 
@@ -218,9 +214,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 @click.option("--master-solvers", help="Solvers of the master program, likewise; module:attribute is a custom solver.")
 @click.option("--methods", help="Optimization methods, likewise.")
 @click.option("--measure", default="nDCG@10", help="The measure that is optimized.")
-@click.option(
-    "--feature-map", "map_", type=click.Choice([*FEATURE_MAPS]), default="positional", help="Feature map of a ranking."
-)
+@click.option("--feature-map", "map_", type=click.Choice([*FEATURE_MAPS]), default="positional", help="Feature map.")
 @click.option("--bound", type=click.Choice([*BOUNDS]), default="nonconvex", help="Upper bound of the measure's regret.")
 @click.option("--lam", type=float, default=0.1, help="Weight of the regularizer.")
 @click.option("--problems", type=click.IntRange(1), default=24, help="About how many problems an argmax trace has.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from time import perf_counter
@@ -35,28 +34,18 @@ WRITTEN = re.compile(
 """The name of a constraint or of one of its rows; the side as in TOML files."""
 
 
-@dataclass(frozen=True)
-class SweepOption:
-    """One value of `--sensitivity`."""
-
-    text: str
-    name: str
-    limits: Iterator[float]
-    side: Side | None
-
-    @classmethod
-    def read(cls, text: str) -> SweepOption:
-        """Raises a usage error for invalid text."""
-        found = WRITTEN.fullmatch(text)
-        parts = found.group("low", "high", "step") if found else "000"
-        low, high, by = map(Fraction, (*parts[:2], parts[2] or ("0.1" if "." in parts[0] + parts[1] else "1")))
-        if found is None or low > high or not by:
-            raise click.UsageError(
-                f"--sensitivity {text!r}: write {FORM}, such as site=1:4, site=0:90:10:at_least or women=0.2:0.5:0.1"
-            )
-        limits = (float(low + i * by) for i in range((high - low) // by + 1))
-        side: Any = None if found["side"] is None else found["side"].replace("_", " ")
-        return cls(text, found["name"], limits, side)
+def _read_sweep(text: str) -> tuple[str, Iterator[float], Side | None]:
+    """The name, limits and side of one value of `--sensitivity`. Raises a usage error for invalid text."""
+    found = WRITTEN.fullmatch(text)
+    parts = found.group("low", "high", "step") if found else "000"
+    low, high, by = map(Fraction, (*parts[:2], parts[2] or ("0.1" if "." in parts[0] + parts[1] else "1")))
+    if found is None or low > high or not by:
+        raise click.UsageError(
+            f"--sensitivity {text!r}: write {FORM}, such as site=1:4, site=0:90:10:at_least or women=0.2:0.5:0.1"
+        )
+    limits = (float(low + i * by) for i in range((high - low) // by + 1))
+    side: Any = None if found["side"] is None else found["side"].replace("_", " ")
+    return found["name"], limits, side
 
 
 def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[SensitivityCurve]:
@@ -67,17 +56,17 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
     from formulations.problems.linear_program import LinearProgram
     from formulations.solving.sensitivity import sensitivity
 
-    read = [SweepOption.read(text) for text in sweeps]
+    read = [_read_sweep(text) for text in sweeps]
     if read and profit is None and not isinstance(problem, ConstrainedRanking | LinearProgram):
         raise click.UsageError("--sensitivity computes the cost of limits: FILE needs a profit, or weights and scores")
     swept = []
-    for one in read:
+    for text, (name, limits, side) in zip(sweeps, read, strict=True):
         try:
-            swept.append(sensitivity(problem, one.name, one.limits, profit=profit, side=one.side))
+            swept.append(sensitivity(problem, name, limits, profit=profit, side=side))
         except InvalidProblemError as error:
             message = str(error).replace("range(0, 1000, 10)", "NAME=0:1000:10")
             message = message.replace("pass side='at most' or side='at least'", "end with :at_most or :at_least")
-            raise click.UsageError(f"--sensitivity {one.text!r}: {message}") from None
+            raise click.UsageError(f"--sensitivity {text!r}: {message}") from None
     return swept
 
 
@@ -170,9 +159,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     if report is not None:
         from rankopt.report.set_page import page_of_set
 
-        write_report(
-            report, page_of_set(Path(file).name, problem, stated, found, of_objective, gap, as_given(), swept, advice)
-        )
+        page = page_of_set(Path(file).name, problem, stated, found, of_objective, gap, as_given(), swept, advice)
+        write_report(report, page)
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
         if of_objective is not None:

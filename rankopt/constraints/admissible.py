@@ -93,10 +93,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         if not isinstance(self.on_infeasible, str) or self.on_infeasible not in ("error", "truncate"):
             raise OptionError(f"on_infeasible must be 'error' or 'truncate'; got {self.on_infeasible!r}.")
         if not isinstance(self.specs, tuple) or not all(isinstance(spec, ConstraintSpec) for spec in self.specs):
-            raise OptionError(
-                f"specs must be a tuple of ConstraintSpec; got {self.specs!r}. Start from Admissible(k) and call its "
-                "methods."
-            )
+            raise OptionError(f"specs must be a tuple of ConstraintSpec; got {self.specs!r}. Start from Admissible(k).")
         object.__setattr__(self, "specs", tuple(validated(spec, k) for spec in self.specs))
 
     def add(self, kind: str, *args: Any, **where: Any) -> Admissible:

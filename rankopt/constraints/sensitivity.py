@@ -110,9 +110,7 @@ def _choose_constraint(specs: tuple[ConstraintSpec, ...], constraint: str, side:
     if sides.count(str(side)) == 1:
         return named[sides.index(str(side))]
     if sorted(sides) == ["at least", "at most"]:
-        raise OptionError(
-            f"{constraint!r} has limits on both sides; got side={side!r}. Give side='at most' or side='at least'."
-        )
+        raise OptionError(f"{constraint!r} has limits on both sides; got side={side!r}. Give 'at most' or 'at least'.")
     raise OptionError(f"A sweep needs one constraint named {constraint!r}; got {len(named)}. Give each a name=.")
 
 

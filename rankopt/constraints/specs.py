@@ -204,9 +204,7 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
     except InvalidProblemError as error:
         raise OptionError(str(error)) from None
     except TypeError as error:
-        raise OptionError(
-            f"{kind}() got invalid arguments ({error}); labels are numbers, strings or tuples of them."
-        ) from None
+        raise OptionError(f"{kind}() got invalid arguments ({error}); labels are numbers, strings or tuples.") from None
     _check_counts_fit(found, k)
     return found
 
@@ -270,11 +268,8 @@ def _natural(name: str, value: Any) -> int:
 
 
 def _each(value: Any) -> Iterable[Any]:
-    return (
-        each("a selection", value, OptionError)
-        if isinstance(value, Iterable) and not isinstance(value, str)
-        else (value,)
-    )
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return each("a selection", value, OptionError) if several else (value,)
 
 
 def as_python(value: Any) -> Any:

@@ -83,10 +83,8 @@ def scattered_quotas(n: int, k: int, blocks: int) -> RankingSet | None:
         return None
     stated, groups = RankingSet(n, k), _labels(n, blocks)
     for first in range(2):
-        every_other = range(first, k, 2)
-        stated = stated.at_most(
-            -(-len(every_other) // blocks), by=groups, positions=every_other, name=f"every other {first}"
-        )
+        half = range(first, k, 2)
+        stated = stated.at_most(-(-len(half) // blocks), by=groups, positions=half, name=f"every other {first}")
     return stated
 
 
@@ -137,21 +135,11 @@ def rank_two(k: int, n: int, rng: np.random.Generator) -> Floats:
     return rank_one(k, n, rng) - np.outer(discount, gain) + 3.0
 
 
-def full_rank(k: int, n: int, rng: np.random.Generator) -> Floats:
-    """Independent uniform profits."""
-    return rng.random((k, n))
-
-
-def few_values(k: int, n: int, rng: np.random.Generator) -> Floats:
-    """Profits of three values, which causes many ties."""
-    return np.asarray(rng.choice([1.0, 2.0, 4.0], (k, n)))
-
-
 OBJECTIVES: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
     "rank one": rank_one,
     "rank two": rank_two,
-    "full rank": full_rank,
-    "few values": few_values,
+    "full rank": lambda k, n, rng: rng.random((k, n)),
+    "few values": lambda k, n, rng: np.asarray(rng.choice([1.0, 2.0, 4.0], (k, n))),  # many ties
 }
 
 
@@ -259,20 +247,13 @@ class Study:
     def _overestimate(self, program: LinearProgram, profit: Floats) -> float | None:
         """(relaxation - integer optimum) / integer optimum; None without an integral point."""
         objective = np.zeros(program.objective.size)
-        cells = program.variables[0]
-        objective[: cells.size] = _on_cells(profit, cells)
+        cells: Any = program.variables[0]
+        objective[: cells.size] = [profit[i, j] for i, j in cells.index] if cells.labeled else profit.ravel()
         try:
             gap = integrality_gap(replace(program, objective=objective))
         except InfeasibleError:
             return None
         return 0.0 if gap.integral else gap.absolute / abs(gap.integer.value)
-
-
-def _on_cells(profit: Floats, cells: Any) -> Floats:
-    """The profit of each cell that has a variable, in the order of the variables."""
-    if not cells.labeled:
-        return profit.ravel()
-    return np.array([profit[i, j] for i, j in cells.index])
 
 
 def _summary(shares: list[float | None]) -> dict[str, Any]:

@@ -49,9 +49,7 @@ def baseline_solvers(rows: Iterable[BenchmarkRow], kind: str) -> list[str]:
     for name in names:
         head = name.partition("(")[0].partition(":")[0]
         if ":" in name and head not in SOLVERS:
-            raise OptionError(
-                f"the rows name the solver {name!r}, which is code outside rankopt; pass it in --{kind}-solvers"
-            )
+            raise OptionError(f"the rows name the solver {name!r}, code outside rankopt; pass it in --{kind}-solvers")
     return names
 
 

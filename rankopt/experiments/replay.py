@@ -23,7 +23,7 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.problems.assignment import Assignment
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
+from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers import version_of
@@ -46,11 +46,11 @@ def refuted_claim(entry: RecordedProblem, solution: Solution) -> str | None:
     """
     form, reported = entry.form, solution.details
     sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.magnitude_at(solution.x) or 1.0)
-    attained = max(
-        sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained_bounds(entry))
-    )
-    value, bound = (_number(reported.get(name)) for name in ("reported_value", "reported_bound"))
-    if value is not None and not abs(value - solution.value) <= slack:
+    attained = sign * solution.value
+    if entry.known is not None:
+        attained = max(attained, min(sign * entry.known[0], sign * solution.bound))
+    value, bound = reported.get("reported_value"), solution.reported_bound
+    if isinstance(value, float | int) and not abs(value - solution.value) <= slack:
         return f"it reports the value {value:.9g}, and the value is {solution.value:.9g}"
     if bound is not None and sign * bound < attained - slack:
         return f"it reports the bound {bound:.9g}, but {sign * attained:.9g} is attained"
@@ -69,7 +69,7 @@ def unbeaten(entry: RecordedProblem, solution: Solution, tolerance: float) -> bo
     if integer is None or not integer.any():
         return False
     sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.magnitude_at(solution.x) or 1.0)
-    reported = _number(solution.details.get("reported_bound"))
+    reported = solution.reported_bound
     if reported is not None and not abs(reported - solution.value) <= slack:
         return False
     if entry.known is None:
@@ -83,37 +83,19 @@ def batch_claim(entry: RecordedProblem, solver: Solver) -> str | None:
     form = entry.form
     if not isinstance(solver, BatchSolver) or type(form) not in solver.accepts:
         return None
-    answer: BatchSolution | RelevanceSolution
-    if isinstance(form, RelevanceRanking):
-        answer = solver.solve_batch(form.alone())
-    elif isinstance(form, RankTwoAssignment):
-        spare = form.documents - form.positions
-        if spare and min(form.discount[-1], form.position_weights[-1]) < 0:
-            return None
-        discount, position_weights = (np.pad(weights, (0, spare)) for weights in (form.discount, form.position_weights))
-        answer = solver.solve_batch(
-            RankTwoBatch(form.scores, form.gain, discount, position_weights, np.array([0, form.documents]))
-        )
-    else:
+    if not isinstance(form, RankTwoAssignment | RelevanceRanking) or (batch := form.alone()) is None:
         return None
+    answer: BatchSolution | RelevanceSolution = solver.solve_batch(batch)
     order = answer.order[: form.positions]
     if not np.isfinite(form.violation(order)):
         return f"solving a batch, it returns {order}, which is not a ranking"
     value, slack = form.value(order), LOOSE * (form.scale or 1.0)
-    attained = max((value, *_attained_bounds(entry)))
+    attained = value if entry.known is None else max(value, entry.known[0])
     if not abs(float(answer.value[0]) - value) <= slack:
         return f"solving a batch, it reports the value {answer.value[0]:.9g}, and the value is {value:.9g}"
     if not float(answer.bound[0]) >= attained - slack:
         return f"solving a batch, it reports the bound {answer.bound[0]:.9g}, but {attained:.9g} is attained"
     return None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, float | int) else None
-
-
-def _attained_bounds(entry: RecordedProblem) -> tuple[float, ...]:
-    return () if entry.known is None else (entry.known[0],)
 
 
 CHECKED = 200

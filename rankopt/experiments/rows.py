@@ -144,9 +144,8 @@ class BenchmarkRow(CompactReprMixin):
         """Distance from value to bound, relative to scale, at least 0; None if one of them is unknown."""
         if self.value is None or self.bound is None:
             return None
-        return max(self.bound - self.value if self.is_maximization else self.value - self.bound, 0.0) / (
-            self.scale or 1.0
-        )
+        distance = self.bound - self.value if self.is_maximization else self.value - self.bound
+        return max(distance, 0.0) / (self.scale or 1.0)
 
     @property
     def overhead(self) -> float | None:
@@ -244,9 +243,7 @@ def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:
         lines = Path(as_path(path, DataError)).read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         line_number = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path}, line {line_number} is not valid text: {error.reason}; save the file as UTF-8"
-        ) from None
+        raise DataError(f"{path}, line {line_number} is no text: {error.reason}; save the file as UTF-8") from None
     rows = []
     for number, line in enumerate(lines[:-1], 1):
         if not line.strip():

@@ -300,9 +300,7 @@ class SolverSwap:
             )
         if not isinstance(self.problems, Real):
             if self.data is not None:
-                raise OptionError(
-                    "custom problems and data exclude each other; leave the data out, or give a number of problems"
-                )
+                raise OptionError("custom problems need no data; leave the data out, or give a number of problems")
             several = list(self.problems) if isinstance(self.problems, list | tuple) else [self.problems]
             object.__setattr__(self, "data", several)
             object.__setattr__(self, "problems", 1)

@@ -92,15 +92,12 @@ def shifted_geometric_means(
     longest = max((row.seconds or 0.0 for row in rows), default=0.0)
     missed = 10.0 * longest if penalty is None else penalty
     able = {row.solver for row in rows if _time(row, np.inf) < np.inf}
-    return {
-        solver: shifted_geometric_mean(
-            (_time(answers.get(solver), missed) for answers in table.values() if _is_supported(answers.get(solver))),
-            shift,
-        )
-        if solver in able
-        else float("nan")
-        for solver in solvers_of(rows)
-    }
+    means = dict.fromkeys(solvers_of(rows), float("nan"))
+    for solver in able:
+        answers = [answers.get(solver) for answers in table.values()]
+        supported = [row for row in answers if row is None or row.status is not Outcome.UNSUPPORTED]
+        means[solver] = shifted_geometric_mean([_time(row, missed) for row in supported], shift)
+    return means
 
 
 def performance_profile(rows: Sequence[BenchmarkRow]) -> dict[str, tuple[Floats, Floats]]:
@@ -133,10 +130,6 @@ def _by_problem(rows: Iterable[BenchmarkRow]) -> Mapping[tuple[str, str, str], d
     for row in rows:
         table.setdefault((row.trace, row.problem, row.role), {})[row.solver] = row
     return table
-
-
-def _is_supported(row: BenchmarkRow | None) -> bool:
-    return row is None or row.status is not Outcome.UNSUPPORTED
 
 
 def _time(row: BenchmarkRow | None, missed: float) -> float:

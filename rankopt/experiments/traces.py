@@ -164,9 +164,8 @@ class ProblemTrace(CompactReprMixin):
 
     def reevaluate(self) -> ProblemTrace:
         """The trace with values and bounds recomputed by the automatic solvers of this version."""
-        return replace(
-            self, problems=tuple(RecordedProblem.judged(one.name, one.form, one.step) for one in self.problems)
-        )
+        fresh = (RecordedProblem.judged(one.name, one.form, one.step) for one in self.problems)
+        return replace(self, problems=tuple(fresh))
 
 
 def _pack(value: Any) -> tuple[Any, dict[str, bytes]]:

@@ -57,18 +57,14 @@ def _form(what: str, form: Any, names: tuple[str, ...], *, falling: bool) -> Any
     if form is None or callable(form) or (isinstance(form, str) and form in names):
         return form
     if isinstance(form, str):
-        raise MeasureError(
-            f"There is no {what} {form!r}; name one of {', '.join(names)}, or give numbers or a function."
-        )
+        raise MeasureError(f"There is no {what} {form!r}; give {', '.join(names)}, numbers or a function.")
     check_no_mask("gain or discount", form, MeasureError)
     try:
         table = np.asarray(form, dtype=np.float64)
     except (TypeError, ValueError):
         table = np.zeros((0, 0))
     if table.ndim != 1 or table.size == 0 or not np.all(np.isfinite(table)) or np.any(table < 0):
-        raise MeasureError(
-            f"A {what} cannot be {form!r}; give finite numbers >= 0, one of {', '.join(names)}, or a function."
-        )
+        raise MeasureError(f"A {what} cannot be {form!r}; give {', '.join(names)}, finite numbers >= 0 or a function.")
     steps = np.diff(table)
     if np.any(steps > 0) if falling else np.any(steps < 0):
         wanted = "increase with the position" if falling else "decrease with the grade"
@@ -152,9 +148,7 @@ def _gains(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance
     index = relevance.astype(np.int64)
     if np.any(index != relevance) or np.any(index >= len(form)):
         wrong = relevance[(index != relevance) | (index >= len(form))][0]
-        raise MeasureError(
-            f"The gains {form!r} have no entry for the grade {wrong:g}; list one gain a grade 0, 1, ...."
-        )
+        raise MeasureError(f"The gains {form!r} have no entry for the grade {wrong:g}; list gains of grades 0, 1, ....")
     return np.asarray(form, dtype=np.float64)[index]
 
 

@@ -182,9 +182,7 @@ class Measure:
         """b (N,) of documents and non-increasing a (N,) of positions whose a[π]ᵀb is maximal exactly for the
         optimal rankings of the measure. Raises MeasureError for a measure without them, which cannot be trained on.
         """
-        raise MeasureError(
-            f"{self} cannot be trained on because it does not define its optimal rankings; use it for evaluation."
-        )
+        raise MeasureError(f"{self} cannot be trained on: it defines no optimal rankings; use it for evaluation.")
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
         """The gain of documents at each position, a function of the relevance vector; see `has_gain_table`.

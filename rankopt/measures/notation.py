@@ -434,8 +434,7 @@ def _parts_in_term(term: str, text: str) -> tuple[WeightedMeasure, ...] | None:
 
 
 def _term_measure(measure: str, term: str) -> Measure:
-    """The measure of a term. If it is unknown and a weight directly precedes it, the error names the full word
-    (11pt_avg)."""
+    """The measure of a term. If it is unknown, the error names it with a weight that precedes it (11pt_avg)."""
     try:
         return measure_of(measure)
     except MeasureError:

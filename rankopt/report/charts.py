@@ -181,8 +181,7 @@ WRITTEN = 9  # largest number of columns for which squares show their numbers
 
 
 def heat_map(names: Sequence[str], shares: Floats, title: str, caption: str) -> Drawing:
-    """Shares (r, r) in [0, 1] as squares; NaN where no problem was answered by both. Shares below 1 have a red frame.
-    caption: the text below."""
+    """Shares (r, r) in [0, 1] as squares, framed in red below 1; NaN where no problem was answered by both."""
     from matplotlib.patches import Rectangle
 
     r = len(names)

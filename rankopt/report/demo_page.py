@@ -78,11 +78,9 @@ def finding_of_demo(rankers: Mapping[str, Mapping[str, Any]], found: Mapping[str
     text += f"{' and '.join(differing)}." if differing else "no difference is significant."
     gaps = [one.certificate_ for fitted in rankers.values() for one in fitted.values() if hasattr(one, "certificate_")]
     worst = max((proved.relative_gap for proved in gaps if proved.kind == "global"), default=None)
-    return (
-        text
-        if worst is None
-        else f"{text} Convex objectives are proven to be within {100 * worst:.2g}% of the optimum."
-    )
+    if worst is not None:
+        text += f" Convex objectives are proven to be within {100 * worst:.2g}% of the optimum."
+    return text
 
 
 def _proof_cells(ranker: Any) -> list[object]:

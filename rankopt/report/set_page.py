@@ -65,10 +65,8 @@ def _finding(
     if isinstance(found, Proof):
         verdict = "Proved: every vertex of the linear program is a ranking, for every objective. "
         return verdict + "Rank and train under this set with any solver of linear programs; nothing has to be rounded."
-    verdict, cure = (
-        "Undecided: neither a proof nor a witness was found. ",
-        "Solve as an integer program ('highs', 'cp_sat')",
-    )
+    verdict = "Undecided: neither a proof nor a witness was found. "
+    cure = "Solve as an integer program ('highs', 'cp_sat')"
     if isinstance(found, Witness):
         rows = ", ".join(found.row_names) if len(found.rows) <= NAMED else f"{len(found.rows)} rows"
         verdict = (

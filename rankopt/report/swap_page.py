@@ -324,7 +324,4 @@ def _sets(rows: Sequence[BenchmarkRow]) -> str:
     if count[Outcome.PROVED] == len(rows):
         return f"{proved}: any solver of linear programs gives rankings."
     undecided = len(rows) - count[Outcome.PROVED] - count[Outcome.REFUTED]
-    return (
-        f"{proved}, {count[Outcome.REFUTED]} refuted, {undecided} open: "
-        "solve the others as integer programs ('highs', 'cp_sat')."
-    )
+    return f"{proved}, {count[Outcome.REFUTED]} refuted, {undecided} open: solve the others by 'highs' or 'cp_sat'."

@@ -380,7 +380,7 @@ REFUSED = {
     "a vector variable": (cp.Variable(N), [], "one row per position"),
     "an array": (np.ones((K, N)), [], "one row per position"),
     "a parameter for the variable": (cp.Parameter((K, N)), [], "one row per position"),
-    "a declared limit": (cp.Variable((K, N), bounds=[0, 0.5]), [], "declared with bounds; state it as constraints"),
+    "a declared limit": (cp.Variable((K, N), bounds=[0, 0.5]), [], "declared with bounds; use constraints"),
     "a declared shape": (MATRIX, [], "declared with symmetric"),
 }
 

@@ -306,10 +306,13 @@ WRONG = {
         "a list with the label of each document; got a dict",
     ),
     "a number for labels": (lambda: START.at_most(1, by=3), "got a int"),
-    "labels that are none": (lambda: START.at_most(1, by=[{}, {}, {}, {}, {}]), "A label must be a number, a string"),
+    "labels that are none": (
+        lambda: START.at_most(1, by=[{}, {}, {}, {}, {}]),
+        "Labels must be numbers, strings or tuples",
+    ),
     "labels in lists in lists": (
         lambda: START.at_most(1, by=[[["a"]], "a", "b", "c", "d"]),
-        "A label must be a number",
+        "Labels must be numbers",
     ),
     "no positions": (lambda: RankingSet(3, 0), "positions must be 1 or more; got 0"),
     "before itself": (lambda: START.precedes(1, 1), "cannot precede itself"),

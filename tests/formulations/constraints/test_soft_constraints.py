@@ -251,7 +251,7 @@ def test_an_empty_set_is_repaired_by_what_costs_least():
         empty.repair(penalties={"odd": 1.0})
     with pytest.raises(InvalidProblemError, match="No constraint is named 'odd'"):
         empty.repair(penalties={1: 1.0, "odd": 1.0})
-    with pytest.raises(InvalidProblemError, match="penalties must lie within a factor of"):
+    with pytest.raises(InvalidProblemError, match="penalties may differ 1e"):
         empty.repair(penalties={"old": 1e12, "new": 1.0})
     assert str(START.repair()).startswith("Nothing has to be broken")
 

@@ -231,8 +231,8 @@ def test_limits_of_lp_files_are_those_that_highs_reads(limit, tmp_path):
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        ("c: x - y >= 0\nend\n", "line 5: a second row has the name 'c'"),
-        ("c: x - y >= 0\n d: x >= 2\nend\n", "line 5: a second row has the name 'c'"),
+        ("c: x - y >= 0\nend\n", "line 5: a second row 'c'"),
+        ("c: x - y >= 0\n d: x >= 2\nend\n", "line 5: a second row 'c'"),
         ("Semi-continuous\n y\nend\n", "line 5 begins an unsupported section 'Semi-continuous'"),
         ("c2: x + nan y >= 1\nend\n", "line 5: 'nan' is neither a number"),
         ("bounds\n x <= NaN\nend\n", "line 6: 'NaN' is neither a number"),

@@ -736,7 +736,7 @@ def test_an_empty_model_is_refused(empty):
     [
         ({"c": [1.0], "x": 2}, "got 'x'"),
         ({"A_ub": [[1.0]]}, "got no c"),
-        ({"c": [1, 2], "A_ub": [[1, 2, 3]], "b_ub": [1]}, r"A_ub must have shape \(1, 2\)"),
+        ({"c": [1, 2], "A_ub": [[1, 2, 3]], "b_ub": [1]}, r"A_ub has shape \(1, 3\); b_ub and c need \(1, 2\)"),
         ({"c": [1, 2], "A_eq": [[1, 2]]}, "A_eq and b_eq belong together"),
         ({"c": [1, 2], "bounds": [(0, 1)] * 3}, "bounds must be a pair or 2 pairs"),
         ({"c": "abc"}, "c cannot be read as numbers"),

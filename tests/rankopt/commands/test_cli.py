@@ -289,7 +289,7 @@ def test_a_stored_folder_of_another_width_is_refused(tmp_path, command, width):
     save_queries(drawn(width), names["data"])
     run = CliRunner().invoke(rankopt, [word.format(**names) for word in command])
     assert isinstance(run.exception, DataError)
-    assert f"{names['data']} has {width} features but 5 are needed" in str(run.exception)
+    assert f"{names['data']} has {width} features and needs 5" in str(run.exception)
     assert not (tmp_path / "scores").exists()
 
 
@@ -409,14 +409,14 @@ def test_what_is_missing_or_unjudged_is_said(folder, runs):
     shown = invoked("evaluate", "--qrels", folder / "qrels", *runs).output
     assert "convention trec; 95% intervals by Student's t, of differences paired" in shown
     assert "raised by Holm for 5 tests" in shown
-    assert "1 of 10 judged queries are missing, left out of its means, as trec_eval does" in shown
+    assert "1 of 10 judged queries are missing, left out of its means, as by trec_eval" in shown
     assert "are unjudged and count as not relevant" in shown
     assert "two.run       9*  " in shown
     assert "* mean over other queries than those of the first run" in shown
     zero = invoked(
         "evaluate", "--qrels", folder / "qrels", *runs, "--missing", "zero", "--interval", "bootstrap"
     ).output
-    assert "counted 0, as trec_eval -c does" in zero
+    assert "counted 0, as by trec_eval -c" in zero
     assert "by the bootstrap" in zero
     done = invoked("evaluate", "--qrels", folder / "qrels", *runs, "--missing", "error")
     assert "lacks 1 judged queries, such as '9'" in str(done.exception)

@@ -172,9 +172,9 @@ def test_a_smooth_training_is_taken_up_again(files, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("smooth", "--bound", "convex"), "--bound is an option of --ranker margin and boosted, not of smooth"),
-        (("pairwise", "--bandwidth", 1), "--bandwidth is an option of --ranker smooth, not of pairwise"),
-        (("pairwise", "--loss", "rescaled"), "--loss is an option of --ranker loss, not of pairwise"),
+        (("smooth", "--bound", "convex"), "--bound is an option of --ranker margin and boosted, not smooth"),
+        (("pairwise", "--bandwidth", 1), "--bandwidth is an option of --ranker smooth, not pairwise"),
+        (("pairwise", "--loss", "rescaled"), "--loss is an option of --ranker loss, not pairwise"),
         (("loss", "--feature-map", "pairwise"), "--feature-map is an option of --ranker margin and boosted"),
         (("regression", "--checkpoint", "kept"), "--checkpoint is an option of --ranker margin"),
         (("regression", "--lam", 1), "--lam is an option of --ranker margin and loss and pairwise and smooth"),
@@ -702,4 +702,4 @@ def test_monotone_constraints_are_a_list_or_a_mapping(files, tmp_path):
     words = ("train", files / "train.txt", "--model", tmp_path / "model", "--ranker", "boosted", "--n-estimators", "2")
     run(*words, "--monotone-constraints", "[1, 0, 0, -1]")
     assert load_model(tmp_path / "model").monotone_constraints == [1, 0, 0, -1]
-    assert "no list and no mapping" in run(*words, "--monotone-constraints", "up", code=2)
+    assert "no list or mapping" in run(*words, "--monotone-constraints", "up", code=2)

@@ -633,7 +633,7 @@ def test_lists_are_cut_where_nothing_stands_first():
         (lambda a: a.precedes({"site": 1}, {"site": 1}), "cannot precede themselves"),
         (lambda a: a.precedes({"site": None}, "new"), "without a label; got {'site': None}"),
         (lambda a: a.at_most(1, documents={"site": float("nan")}), "without a label"),
-        (lambda a: a.precedence_chain("new"), "needs a list of documents, the first one first; got 'new'"),
+        (lambda a: a.precedence_chain("new"), "needs a list of documents in order; got 'new'"),
         (lambda a: a.precedence_chain(["new"]), "two or more documents"),
         (lambda a: a.precedence_chain({"new": 1, "old": 2}), "needs a list of documents"),
         (lambda a: a.precedence_chain(["new", "old", "new"]), "cannot precede themselves"),

@@ -189,7 +189,7 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
         .at_most(1, by="site", positions=[0, 1]),
         "'site', a share, must be from 0 to 1; got .*at_most.count": Admissible(3).at_most(share=0.5, **by_site),
         "one limit.*got 'site', a constraint of kind min_distance": Admissible(3).min_distance(2, **by_site),
-        "both sides; got side=None. Give side='at most' or": Admissible(3).between(0, 2, **by_site),
+        "both sides; got side=None. Give 'at most' or": Admissible(3).between(0, 2, **by_site),
     }
     for said, admissible in several.items():
         with pytest.raises(OptionError, match=said):

@@ -202,7 +202,7 @@ def test_missing_and_unsuited_solvers_are_rows_and_slips_are_errors():
     assert [row.status.name for row in rows] == ["MISSING", "UNSUPPORTED"]
     with pytest.raises(UnknownSolverError, match="did you mean 'highs'"):
         swapped(rankings((9,)), "hihgs")
-    with pytest.raises(UnknownSolverError, match="no solver is at"):
+    with pytest.raises(UnknownSolverError, match="no solver at"):
         swapped(rankings((9,)), "planted.solvers:NEVER")
 
 

@@ -42,7 +42,7 @@ ROWS = [
 def test_a_file_that_is_no_text_is_named_with_its_line(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_bytes(written(ROWS[:2]).encode() + b'{"kind": "\xff"}\n')
-    with pytest.raises(DataError, match=r"rows\.jsonl, line 3 is not valid text: .*; save the file as UTF-8"):
+    with pytest.raises(DataError, match=r"rows\.jsonl, line 3 is no text: .*; save the file as UTF-8"):
         read_rows(file)
 
 

@@ -198,7 +198,7 @@ def test_other_spellings_are_read(text, meant):
         ("WTA@3", "takes no cutoff"),
         ("AUC@3", "takes no cutoff"),
         ("nDCG(gains='linear')", "no option 'gains'; its options are discount, gain"),
-        ("nDCG(gain='square')", "There is no gain 'square'; name one of exp2, linear"),
+        ("nDCG(gain='square')", "There is no gain 'square'; give exp2, linear"),
         ("nDCG(gain=square)@5", "There is no gain 'square'"),
         ("nDCG(gain=-1)", "A gain cannot be"),
         ("nDCG(gain=())", "A gain cannot be"),
