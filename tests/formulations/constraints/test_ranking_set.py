@@ -332,7 +332,7 @@ WRONG = {
         lambda: START.add_rows(np.ones((2, 15)), upper=[1, 1, 1]),
         "one number, or one per row",
     ),
-    "labels of another length": (lambda: START.add_rows(np.ones((2, 15)), labels=["a"]), "got 1 labels for 2 rows"),
+    "labels of another length": (lambda: START.add_rows(np.ones((2, 15)), labels=["a"]), "got 1 for 2 rows"),
     "sets of two shapes": (lambda: START & RankingSet(4, 3), "two sets of the same k and n"),
     "no ranking": (lambda: START.violations([0, 0, 1]), "none twice; got .0, 0, 1."),
     "half a ranking": (lambda: START.is_feasible([0, 1]), "is the document at each position"),

@@ -190,7 +190,7 @@ def test_a_form_that_no_solver_knows_says_so():
         (lambda: matching([[1.0]], allowed=[[1.0]]), "boolean"),
         (lambda: margin_dual([[np.nan]], [1.0], lam=1.0), r"slopes\[0, 0\] is nan"),
         (lambda: margin_dual([[1.0]], [1.0], lam=0.0), "lam"),
-        (lambda: margin_dual([[1.0]], [1.0, 2.0], lam=1.0), "one entry a plane"),
+        (lambda: margin_dual([[1.0]], [1.0, 2.0], lam=1.0), "an entry a plane"),
         (lambda: margin_dual([[1.0]], [1.0], lam=1.0, groups=[1], group_mass=[1.0]), "groups run from 0"),
         (lambda: program([1.0], [[np.inf]], [0.0], [1.0], [0.0], [1.0]), "matrix entries"),
         (lambda: program([1.0], [[1.0]], [np.nan], [1.0], [0.0], [1.0]), "row_lower"),

@@ -323,7 +323,7 @@ def test_what_cannot_be_swept_is_said():
     for limits in (3, None, "12", [np.nan], ["x"]):
         with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
             sensitivity(problem, "some", limits, side="at most")
-    with pytest.raises(InvalidProblemError, match="problem of constrained_ranking"):
+    with pytest.raises(InvalidProblemError, match="problems of constrained_ranking"):
         sensitivity([stated, stated], "some", [2])
 
 

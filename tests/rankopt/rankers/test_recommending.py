@@ -78,7 +78,7 @@ def test_unknown_users_and_items_have_priors(films, ranker):
     every = ranker.recommend([1], k=1000, among=[*films.items.tolist(), "new film"], seen="keep")
     new = every.scores[every[1].index("new film")]
     assert new == pytest.approx(ranker.cold_start_bias_ + ranker.user_bias_[0])
-    with pytest.raises(DataError, match=r"among has no item of the training ratings \('new film' is not\); fit with"):
+    with pytest.raises(DataError, match=r"among has no item of training \('new film' is not\); fit with"):
         ranker.recommend([1], among=["new film", "newer film"])
     assert np.isfinite(lists.scores).all()
 
