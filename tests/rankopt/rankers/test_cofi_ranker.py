@@ -390,9 +390,9 @@ def test_a_guest_who_knows_only_unknown_items_has_the_prior(loss):
 
 @pytest.mark.filterwarnings("ignore:training stopped")
 def test_the_losses_that_an_error_names_are_fitted():
-    with pytest.raises(OptionError, match="is none of") as told:
+    with pytest.raises(OptionError, match="is none of") as raised:
         CofiRanker("bogus").fit(tastes())
-    named = re.findall(r"'(\w+)'", str(told.value).split("nor a measure")[0].split("none of")[1])
+    named = re.findall(r"'(\w+)'", str(raised.value).split("nor a measure")[0].split("none of")[1])
     assert {"regression", "ordinal", "preferences"} <= {*named}
     for loss in named:
         assert CofiRanker(loss, **QUICK, max_iter=1).fit(tastes()).n_iter_ == 1
