@@ -166,6 +166,12 @@ def fingerprints(features: Features, sizes: NDArray[np.float64] | None = None, r
     return found
 
 
+def coarse_fingerprints(queries: Queries, used: Bools) -> Hashes:
+    """(N,) the fingerprints in units of the largest sizes in the used rows; computed once for equal sizes."""
+    sizes = largest_sizes(queries.features, used)
+    return queries.cached(f"fingerprints {sizes.tobytes()!r}", lambda: fingerprints(queries.features, sizes))
+
+
 def sorted_by(keys: Sequence[NDArray[Any]], decide: Callable[[Ints], Hashes]) -> Ints:
     """The order by keys, as of `np.lexsort`; `decide` hashes entries that are equal in all of them, and sorts these."""
     order = np.lexsort(keys)
@@ -193,18 +199,18 @@ def canonical(
     learned = weights > 0
     differs = learned & (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
     used = (differs if differs.any() else learned if learned.any() else ~learned)[query]
-    sizes, steps = largest_sizes(queries.features, used), np.rint(grades / (grades[used].max() or 1.0) * STEPS)
+    steps = np.rint(grades / (grades[used].max() or 1.0) * STEPS)
 
-    def hashed(values: NDArray[np.float64], rows: Ints, sizes: NDArray[np.float64] | None = None) -> Hashes:
+    def hashed(values: NDArray[np.float64], rows: Ints, prints: Hashes | None = None) -> Hashes:
         graded = known[rows] + mixed(values[rows].view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
-        return graded + fingerprints(queries.features, sizes, rows)
+        return graded + (fingerprints(queries.features, rows=rows) if prints is None else prints)
 
     def exact_contents(chosen: Ints) -> Hashes:
         at, ends = rows_of(queries.offsets, chosen), np.cumsum(np.diff(queries.offsets)[chosen])
         return np.add.reduceat(mixed(hashed(grades, order[at]) + position[at]), ends - np.diff(queries.offsets)[chosen])
 
     order = np.arange(known.size)
-    coarse = hashed(steps, order, sizes)
+    coarse = hashed(steps, order, coarse_fingerprints(queries, used))
     if not keep_documents:
         order = sorted_by((coarse, query), lambda rows: hashed(grades, rows))
     coarse_contents = np.add.reduceat(mixed(coarse[order] + position), starts)

@@ -19,11 +19,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from formulations.arrays import Floats, Ints, check_type, is_sparse
-from rankopt.data.canonical_order import fingerprints, largest_sizes
+from rankopt.data.canonical_order import coarse_fingerprints, rows_of
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features, as_csr, codes_of_ids, grouped
 from rankopt.errors import DataError, OptionError
@@ -74,11 +75,13 @@ def chosen_method(queries: Queries) -> str | None:
     if is_sparse(own.features) or long.size < MANY:
         return None
     every = np.ones(own.n_documents, dtype=bool)
-    keys = fingerprints(own.features, largest_sizes(own.features, every))  # halves depend on no order of rows
+    keys = coarse_fingerprints(own, every)  # halves depend on no order of rows
     order = np.lexsort((keys, own.query_of(np.arange(own.n_documents))))
-    halves = [np.array_split(order[own.offsets[q] : own.offsets[q + 1]], 2) for q in long]
+    size = np.diff(own.offsets)[long]
+    counts = np.column_stack([size - size // 2, size // 2]).ravel()[:, None]
+    table = own.features[order[rows_of(own.offsets, long)]].astype(np.float64, copy=False)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        logs = np.log([[_spread(own.features[rows]) for rows in both] for both in halves])
+        logs = np.log(_variances(table, counts)).reshape(long.size, 2, -1) / 2
         known = np.asarray(np.isfinite(logs).all(axis=1))
         used = known.sum(axis=0) >= MANY
         first, second = np.moveaxis(
@@ -88,9 +91,14 @@ def chosen_method(queries: Queries) -> str | None:
     return "zscore" if used.any() and np.median(shared) > APART**2 else None
 
 
-def _spread(table: Features) -> Floats:
-    """(d,) standard deviations; 0 where all values are equal."""
-    return np.where(np.ptp(table, axis=0) > 0, table.std(axis=0, dtype=np.float64), 0.0)
+def _variances(table: Floats, counts: Ints) -> Floats:
+    """Variances (m, d) of consecutive groups of rows (N, d), whose sizes `counts` (m, 1) are; 0 where all are equal."""
+    starts = np.append(0, np.cumsum(counts))
+    members = csr_array((np.ones(len(table)), np.arange(len(table)), starts), shape=(len(counts), len(table)))
+    apart = np.repeat(table[starts[:-1]], counts.ravel(), axis=0)
+    np.subtract(table, apart, out=apart)  # exactly 0 where all are equal
+    mean = members @ apart / counts
+    return np.asarray(np.maximum(members @ np.square(apart, out=apart) / counts - mean**2, 0.0))
 
 
 def check_method(features: Features, method: str) -> None:

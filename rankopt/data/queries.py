@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, check_no_mask, check_type, each, is_sparse
+from formulations.arrays import Floats, Ints, Memoized, check_no_mask, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
@@ -136,7 +136,7 @@ def _grades(relevance: Floats | None, name: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Queries(CompactReprMixin):
+class Queries(Memoized, CompactReprMixin):
     """Immutable m queries with N documents of d features, a row each, in the order in which they were passed.
 
     * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR; NaN is a missing value
