@@ -144,14 +144,17 @@ NEAR = 40  # binary digits of the largest profit to which the solution's duals a
 
 
 def rank_two_evidence(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """The profit matrix c sᵀ - a bᵀ in integers, certified as an assignment."""
-    position_weights, scores = _integers(problem.position_weights), _integers(problem.scores)
-    discount, gain = _integers(problem.discount), _integers(problem.gain)
+    """The profit matrix c sᵀ - a bᵀ in integers, certified as an assignment. Positions of weight 0 are left out: in any
+    order the other documents fill them, without profit."""
+    used = (problem.position_weights != 0) | (problem.discount != 0)
+    position_weights, scores = _integers(problem.position_weights[used]), _integers(problem.scores)
+    discount, gain = _integers(problem.discount[used]), _integers(problem.gain)
     left, right = position_weights[1] + scores[1], discount[1] + gain[1]
     shared = max(left, right)
     weighted = np.outer(position_weights[0], scores[0]) * (1 << shared - left)
     discounted = np.outer(discount[0], gain[0]) * (1 << shared - right)
-    return _order_evidence(weighted - discounted, shared, np.asarray(x, dtype=np.int64), y)
+    y = y if y is None or used.all() else y - y.min()  # the duals of documents left out are 0
+    return _order_evidence(weighted - discounted, shared, np.asarray(x, dtype=np.int64)[used], y)
 
 
 def assignment_evidence(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
