@@ -117,7 +117,8 @@ class Highs(Solver):
         if integer and self.time_limit is not None:  # first, because the search may use up all of the time
             began = perf_counter()
             relaxed = self._relaxed_duals(problem, self.time_limit / 2)
-            own = replace(self, time_limit=max(self.time_limit - (perf_counter() - began), LEAST))
+            least = min(LEAST, self.time_limit)
+            own = replace(self, time_limit=max(self.time_limit - (perf_counter() - began), least))
         run = _Run(problem, own, relaxed=False)
         if integer and warm_start is not None and warm_start.has_point_for(problem):
             run.suggest(warm_start.x)

@@ -269,9 +269,9 @@ class Ranker(BaseEstimator):
         score. Under constraints the lists are those of `rank`, of at most k documents: positions behind the end of a
         list are empty, and the other documents count as not retrieved, as in trec_eval (for AUC: tied, last).
         constraints=None applies those of the ranker; `Admissible(k)` without constraints evaluates the k documents of
-        highest score. The mean is over all exchanges of documents of equal score that the constraints do not
-        distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges, with
-        a `TiedDocumentsWarning` that gives the standard error.
+        highest score. The mean is over the orders of documents of equal score here too: of each order, the best list.
+        It is exact for measures with position weights (nDCG, P, ...) where the constraints do not distinguish these
+        documents, else over random orders, with a `TiedDocumentsWarning` that gives the standard error.
 
         sample_weight: one weight per row, equal within a query. gains: instead of y, as in `fit`. Raises DataError if
         the ranker was fitted on several queries and the queries of the rows are not passed.
