@@ -392,6 +392,19 @@ def test_columns_that_number_the_rows_are_no_features(tmp_path):
         read_table(event_log()[["query_id", "click_grade", "f1"]], relevance="click_grade")
 
 
+def test_queries_to_serve_may_have_constant_columns():
+    log = event_log().drop(columns="url_id")
+    ranker = RegressionRanker().fit(log.drop(columns="click_grade"), log.click_grade)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for part in (log, log[log.query_id == 3]):
+            queries = read_table(part.drop(columns="click_grade"), relevance=None)
+            assert_array_equal(ranker.predict(queries), ranker.predict(part.drop(columns="click_grade")))
+        ranker.score(read_table(log[log.query_id == 3], relevance="click_grade"))
+    with pytest.warns(ColumnWarning, match="have one value only: .*: flag"):
+        read_table(log, relevance="click_grade")
+
+
 @pytest.mark.parametrize("name", ["qid", "query_id", "QueryID", "query"])
 def test_fit_knows_the_query_columns_of_read_table(name):
     frame = event_log().rename(columns={"query_id": name})
