@@ -463,7 +463,7 @@ def grouped(codes: Ints) -> tuple[Ints, Ints, Ints]:
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)
         codes = codes[order]
-    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])[: codes.size])
     return order, np.append(starts, codes.size).astype(np.int64), codes[starts]
 
 

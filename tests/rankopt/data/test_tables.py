@@ -392,6 +392,11 @@ def test_columns_that_number_the_rows_are_no_features(tmp_path):
         read_table(event_log()[["query_id", "click_grade", "f1"]], relevance="click_grade")
 
 
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(DataError, match="rankings need documents and features"):
+        read_table(event_log()[:0], relevance="click_grade")
+
+
 def test_queries_to_serve_may_have_constant_columns():
     log = event_log().drop(columns="url_id")
     ranker = RegressionRanker().fit(log.drop(columns="click_grade"), log.click_grade)
