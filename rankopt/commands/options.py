@@ -337,7 +337,7 @@ def as_options(message: str) -> str:
         (r"or name the columns that are attributes: attributes=\[\.\.\.\]", "or drop it: --drop COLUMN"),
         (", or relevance=None if the table has no grades", ""),
         (
-            "(read with missing=0.0, or )?read with missing=nan, for rankers that take NaN",
+            "(read with missing=0.0, or )?read with missing=np.nan and fit .*BoostedRanker.",
             "train with --missing indicator or --ranker boosted",
         ),
         (

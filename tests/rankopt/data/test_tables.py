@@ -154,6 +154,13 @@ def test_missing_values_are_counted_and_the_cure_works(tmp_path):
     says = r"'b' of .* has no value in row 0 and in 1 others.*frame.drop\(columns=\['b', 'c'\]\); 2 columns .*: b, c"
     with pytest.raises(DataError, match=says):
         read_table(tmp_path / "t.parquet")
+    for table in (holed, holed.fillna({"b": np.nan, "c": np.nan}).astype({"b": float}), tmp_path / "t.parquet"):
+        with pytest.raises(DataError) as error:
+            read_table(table)
+        read, fit = (word.partition(" ")[0] for word in str(error.value).split(" with ")[-2:])
+        ranker = eval(f"RegressionRanker({fit})", {"RegressionRanker": RegressionRanker})
+        ranker.fit(eval(f"read_table(table, {read})", {"read_table": read_table, "table": table, "np": np}))
+        assert "missingindicator_b" in ranker.get_feature_names_out()
     words = ("train", tmp_path / "t.parquet", "--model", tmp_path / "m", "--ranker", "regression")
     assert "or drop columns: --drop b,c" in called(*words).stderr
     assert called(*words, "--drop", "b,c").returncode == 0

@@ -172,7 +172,8 @@ def test_every_container_and_file_holds_missing_values(tmp_path):
     for source in (table, table.astype({"a": "Float64"}), pl.from_pandas(table)):
         assert_array_equal(read_table(source, missing=np.nan).features, HOLED)
         assert_array_equal(read_table(source, missing=-1.0).features, np.nan_to_num(HOLED, nan=-1.0))
-        with pytest.raises(DataError, match=r"'[ab]'.*missing=nan, for rankers that take NaN"):
+        both = r"'[ab]'.*read with missing=np\.nan and fit with missing='indicator' \(or a BoostedRanker\)"
+        with pytest.raises(DataError, match=both):
             read_table(source)
     queries = Queries.from_arrays(HOLED, Y, qid=QID).grouped()
     write_svmlight(queries, tmp_path / "t.txt")
