@@ -152,11 +152,11 @@ class Comparison(CompactReprMixin):
         low, high = self.interval
         also = f", {self.p_wilcoxon:.4f} by Wilcoxon's signed ranks" if self.test == "wilcoxon" else ""
         by = " by the bootstrap" if self.interval_method == "bootstrap" else ""
+        ways = f"{'all' if self.exact else 'random'} {self.n_permutations} ways to swap the two on some {self.unit}"
         return (
             f"{self.measure} on {self.queries} {self.unit}: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
             f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval{by} {low:+.4f} to {high:+.4f}\n"
-            f"p           {self.p_randomization:.4f} by randomization ({self.n_permutations} sign vectors, "
-            f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test{also}\n"
+            f"p           {self.p_randomization:.4f} by randomization ({ways}), {self.p_t:.4f} by the t test{also}\n"
             f"{self.unit:<10}  {self.wins} better, {self.ties} equal, {self.losses} worse"
             + "".join(f"\n{note}" for note in self.notes)
         )
