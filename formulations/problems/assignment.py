@@ -123,7 +123,8 @@ class Assignment(ProfitProblem):
                  document   each of the n documents is at one position at most
     integrality  totally unimodular (the incidence matrix of a bipartite graph)
 
-    A point x is the order: the document at each position. A dual y has one entry per document, y >= 0 if n > k.
+    A point x is the order: the document at each position. `costs` is the matrix for a solver that minimizes,
+    `masked_profit()` for one that maximizes. A dual y has one entry per document, y >= 0 if n > k.
     """
 
     profit: Floats
@@ -195,6 +196,11 @@ class Assignment(ProfitProblem):
     def masked_profit(self) -> Floats:
         """What is maximized, the profit or minus the cost; -inf where a document is not allowed."""
         return self.gains if self.allowed is None else np.where(self.allowed, self.gains, -np.inf)
+
+    @property
+    def costs(self) -> Floats:
+        """What is minimized, the cost or minus the profit; inf where a document is not allowed."""
+        return 0.0 - self.masked_profit()
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         terms = self.profit[np.arange(self.positions), np.asarray(x)]

@@ -38,7 +38,7 @@ from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRan
 from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, version_of
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.exact import ExactArgmax
-from formulations.solvers.function_solver import function_solver
+from formulations.solvers.function_solver import FunctionSolver, function_solver
 from formulations.solvers.highs import refit
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound, verified_verdict
@@ -306,7 +306,8 @@ def _solve_restated(
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
-        raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
+        cure = solver.cure_of(error, restated) if isinstance(solver, FunctionSolver) else ""
+        raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}{cure}") from error
     if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
         raise InvalidSolutionError(f"{solver.spec!r} returned {type(answer).__name__}, no SolverResult with an array x")
     seconds = perf_counter() - began
