@@ -232,7 +232,8 @@ class Problem(CompactReprMixin, ABC):
         as in `to_text`, and a constraint for each block of rows with the label of the block.
 
         More than 200 blocks, as of files and of models with scalar variables, are one vector x, and their rows one
-        constraint. A margin dual is stated in its own variable α, not in solver scaling.
+        constraint for each relation. The variable named "open" is then `x[problem.program.names[0].index("open")]`. A
+        margin dual is stated in its own variable α, not in solver scaling.
         """
         return load("formulations.solvers.cvxpy_models:to_cvxpy")(self)
 
@@ -333,7 +334,7 @@ class Solution(CompactReprMixin):
 
     @property
     def primal(self) -> dict[str, NDArray[Any]]:
-        """The value of every variable, one array a named block."""
+        """The value of every variable, one array a named block; a float for a block of one, as of a file."""
         return self.problem.named_primal(self.x)
 
     @property

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import InvalidProblemError, InvalidSolutionError
-from formulations.problems.assignment import OrderProblem
+from formulations.problems.assignment import OrderProblem, order_of_cells
 from formulations.problems.cvxpy_problem import CvxpyProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
@@ -313,9 +313,8 @@ def solve_statement(statement: Any, problem: Problem) -> SolverResult:
     if getattr(problem, "variables", ())[-1:] == (Block(CONSTANT, ()),):
         parts.append(np.ones(1))
     point = np.concatenate(parts).astype(np.float64)
-    if isinstance(problem, OrderProblem):
-        point = _order_of_cells(problem, blocks[0], point)
-    return SolverResult(point, None, str(statement.status))
+    found = _order_of_cells(problem, blocks[0], point) if isinstance(problem, OrderProblem) else point
+    return SolverResult(found, None, str(statement.status))
 
 
 def _order_of_cells(problem: OrderProblem, cells: Block, mass: Floats) -> Ints:
@@ -325,10 +324,8 @@ def _order_of_cells(problem: OrderProblem, cells: Block, mass: Floats) -> Ints:
             "the optimum of the cvxpy.Problem has fractions in π; add the constraint "
             "π == cvxpy.Variable(π.shape, boolean=True)"
         )
-    shares = np.zeros((problem.positions, problem.documents))
-    at = np.array(cells.index if cells.labeled else list(np.ndindex(cells.shape)))
-    shares[tuple(at.T)] = mass
-    return shares.argmax(axis=1)
+    at = np.array(cells.index if cells.labeled else list(np.ndindex(cells.shape)))[mass > 0.5]
+    return order_of_cells(at @ [problem.documents, 1], problem.positions, problem.documents)
 
 
 def _blocks(blocks: tuple[Block, ...], usual: str, size: int) -> tuple[Block, ...]:
