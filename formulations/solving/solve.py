@@ -126,8 +126,9 @@ def solve(
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
             returns the best answer with the best bound; it logs its choices.
         warm_start: a solution of a similar problem. "highs" starts from its basis, also after rows or columns were
-            added, and integer searches of "highs" and "cp_sat" from its point; "active_set" from its weights; "cvxpy"
-            solvers where a `cvxpy.Problem` is solved again. Others ignore it.
+            added, or from its point, if it is a feasible vertex; integer searches of "highs" and "cp_sat" from any
+            point; "active_set" from its weights; "cvxpy" solvers where a `cvxpy.Problem` is solved again. Others ignore
+            it, as all do a point of another class of problem, such as the order of an assignment.
         rel_gap: a sufficient relative gap, for solvers with a `tolerance` or `rel_gap`; value and bound are proved in
             any case. By default integer programs are solved to a gap of 0.
         directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them. Without
