@@ -74,6 +74,20 @@ class OrderProblem(Problem):
         """0 for an order, else infinity."""
         return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
+    def flaw_of(self, x: NDArray[Any]) -> str:
+        order, allowed, first = np.asarray(x), getattr(self, "allowed", None), dict[int, int]()
+        if order.shape != (self.positions,) or order.dtype.kind not in "iu":
+            return f"; it must be {self.positions} integers, the document (column) of each position (row)"
+        for position, document in enumerate(order.tolist()):
+            here = f"; document (column) {document} of position (row) {position} "
+            if not 0 <= document < self.documents:
+                return f"{here}is not one of 0 to {self.documents - 1}"
+            if first.setdefault(document, position) != position:
+                return f"{here}is also that of {first[document]}"
+            if allowed is not None and not allowed[position, document]:
+                return f"{here}is forbidden there"
+        return ""
+
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)
 

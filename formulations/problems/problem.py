@@ -223,9 +223,13 @@ class Problem(CompactReprMixin, ABC):
             point = np.array2string(np.asarray(x), threshold=8, edgeitems=3)
             raise InvalidSolutionError(
                 f"an infeasible or malformed point of {type(self).__name__} ({self.shape_text}): {point} of shape "
-                f"{np.shape(x)}"
+                f"{np.shape(x)}{self.flaw_of(x)}"
             )
         return violation
+
+    def flaw_of(self, x: NDArray[Any]) -> str:
+        """What is malformed in x, to end a message; "" by default."""
+        return ""
 
     def to_cvxpy(self) -> Any:
         """The problem as a cvxpy.Problem, to be changed or solved there: a variable for each block of variables, named

@@ -147,15 +147,25 @@ def test_a_solver_that_is_not_optimal_does_not_pass():
     certify(solution.problem, solution)
 
 
-@pytest.mark.parametrize("answer", [[0, 0], [0, 7], [0], [0.0, 1.0], [-1, 0]])
-def test_an_answer_that_is_no_order_is_a_failure(answer):
+@pytest.mark.parametrize(
+    ("answer", "flaw"),
+    [
+        ([0, 0], r"document \(column\) 0 of position \(row\) 1 is also that of 0$"),
+        ([0, 7], r"7 of position \(row\) 1 is not one of 0 to 1$"),
+        ([0], "must be 2 integers"),
+        ([0.0, 1.0], "must be 2 integers"),
+        ([-1, 0], r"-1 of position \(row\) 0 is not one of 0 to 1$"),
+        ([1, 0], r"0 of position \(row\) 1 is forbidden there$"),
+    ],
+)
+def test_an_answer_that_is_no_order_is_a_failure(answer, flaw):
     @dataclass(frozen=True)
     class Broken(Greedy):
         def solve(self, problem, warm_start=None):
             return SolverResult(np.array(answer))
 
-    with pytest.raises(SolverError, match="infeasible or malformed point"):
-        solve(matching(np.eye(2)), Broken())
+    with pytest.raises(SolverError, match=f"infeasible or malformed point .*{flaw}"):
+        solve(matching(np.eye(2), allowed=[[True, True], [False, True]]), Broken())
 
 
 def test_check_problem_compares_all_solvers_that_reach_it():
