@@ -5,22 +5,24 @@ At limit l let y be a dual solution of the linear program. By weak duality no ra
     relaxed(l) + price(l) · (l' - l)     relaxed: the bound of y at l; price: the sum of y over the constraint's rows
 
 so each point proves a line above the full curve. Of several dual solutions with the same bound, the one towards looser
-limits is used: its price bounds the gain of the next unit. If the program is not integral, `relaxed` is above the best
-value. Limits that admit the same rankings (`limit_range`) are solved once.
+limits is used: where the program is integral, its price bounds the gain of the next unit. Elsewhere `relaxed` is above
+the best value, which may gain more. Limits that admit the same rankings (`limit_range`) are solved once.
 
-The price of "at least" is never positive: one more unit costs at least its magnitude. Limits of counts are integers.
-Limits of a constraint with share= are shares, without a price: the count of each prefix is rounded.
+The price of "at least" is never positive, because rankings are maximized: one more unit costs at least its magnitude,
+where the program is integral. Limits of counts are integers. Limits of a constraint with share= are shares, without a
+price: the count of each prefix is rounded.
 
 Of a linear program the limit of rows is swept, by name. The price is the sum of their duals in the relaxation: the
-change of its optimum per unit of the limit, in the sense of the program; where both sides differ, one of them.
+change of its optimum per unit of the limit, in the sense of the program; where several duals are optimal, as at a limit
+where the change differs between the two sides, that of one of them. With integers the optimum may change by more.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
 >>> print(sensitivity(problem, "site", range(1, 4)))
-site at most  value  price  integral
+site at most  value  LP price  LP integral
            1  empty
-           2     24      2       yes
-           3     26      0       yes
+           2     24         2          yes
+           3     26         0          yes
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ from formulations.errors import InfeasibleError, InvalidProblemError, Unsupporte
 from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.cvxpy_problem import as_form, is_model
 from formulations.problems.linear_program import LinearProgram
+from formulations.problems.problem import Problem
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
@@ -54,6 +57,9 @@ SIDES = ("at most", "at least", "exactly")
 
 MAX_POINTS = 10_000  # largest number of points of a curve
 MAX_NAMED = 10  # largest number of limits in a message
+
+LP_COLUMNS = {"price": "LP price", "integral": "LP integral"}
+"""Names in the table of what is of the linear program alone."""
 
 RELATIVE_GAP = 1e-7
 """Tolerance of equality of the relaxation and a ranking, relative to the largest profit, as of LP solvers."""
@@ -67,8 +73,9 @@ class SensitivityCurve(CompactReprMixin):
 
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
     the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
-    sum of the constraint's duals, per unit of the limit, NaN if there is none; integral, whether the program's optimum
-    is integral. title: the first line of the table, if any.
+    sum of the constraint's duals in the linear program, per unit of the limit, NaN if there is none; integral, whether
+    the linear program, without integers, has an integral optimum. In the table these two are "LP price" and "LP
+    integral". title: the first line of the table, if any.
     """
 
     name: str
@@ -200,7 +207,7 @@ class SensitivityCurve(CompactReprMixin):
         """Head and rows as text."""
         if self.value.ndim == 1:
             points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.integral, strict=True)
-            return [[self.name, "value", "price", "integral"], *(
+            return [[self.name, "value", *LP_COLUMNS.values()], *(
                 [f"{limit:g}", "empty", "", ""] if empty
                 else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if integral else "no"]
                 for limit, empty, value, price, integral in points
@@ -213,12 +220,12 @@ class SensitivityCurve(CompactReprMixin):
         for row, count, sparse in zip(rows, there, self.mostly_empty, strict=True):
             row[-2] += f"/{count}"
             row[2:7] = ["-"] * 5 if sparse else row[2:7]
-        return [[self.name, *[*columns][1:]], *rows]
+        return [[self.name, *[LP_COLUMNS.get(name, name) for name in columns][1:]], *rows]
 
     def __str__(self) -> str:
         table = self._table()
         if np.isnan(self.price).all():
-            column = table[0].index("price")
+            column = table[0].index(LP_COLUMNS["price"])
             table = [[*row[:column], *row[column + 1 :]] for row in table]
         lines = aligned(table)
         note = self.unshared if self.value.ndim > 1 else ""
@@ -270,9 +277,12 @@ def sensitivity(
     problem = as_form(problem) if is_model(problem) else problem
     if isinstance(problem, LinearProgram):
         return _curve_of_program(problem, constraint, requested, side, solver)
-    every = each("problem", problem)
+    every = () if isinstance(problem, Problem) else each("problem", problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
-        raise InvalidProblemError("sensitivity() needs problems of constrained_ranking(), or a linear program")
+        raise InvalidProblemError(
+            f"problem must be a problem of constrained_ranking() or several, a RankingSet, or a linear program; got "
+            f"{problem!r:.80}. Of an assignment or a flow pass problem.to_cvxpy()."
+        )
     found = [_curve(one, constraint, requested, side, solver) for one in every]
     return SensitivityCurve.from_curves(found[0].name, requested, found)
 

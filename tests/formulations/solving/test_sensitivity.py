@@ -1,5 +1,6 @@
 """Sweeps of a limit: each point is solved anew, and each price is a line above the curve."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 from math import ceil, floor
@@ -11,12 +12,14 @@ from scipy.optimize import linprog
 from formulations import (
     InfeasibleError,
     InvalidProblemError,
+    LinearProgram,
     RankingSet,
     UnsupportedProblemError,
     Witness,
     check_evidence,
     constrained_ranking,
     integrality_gap,
+    matching,
     sensitivity,
     solve,
     suggest_changes,
@@ -83,7 +86,7 @@ def test_prices_say_what_the_next_unit_gains_where_the_program_is_whole():
     start = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q")
     curve = sensitivity(start, "q", [1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
     np.testing.assert_allclose(curve.price[:2], np.diff(curve.value))
-    assert str(curve).splitlines()[0].split() == ["q", "at", "most", "value", "price", "integral"]
+    assert str(curve).splitlines()[0].split() == ["q", "at", "most", "value", "LP", "price", "LP", "integral"]
     floor = RankingSet(N, K).at_least(1, documents=[3, 4, 5], name="q")
     curve = sensitivity(floor, "q", [0, 1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
     np.testing.assert_allclose(-curve.price[1:], -np.diff(curve.value))
@@ -323,8 +326,28 @@ def test_what_cannot_be_swept_is_said():
     for limits in (3, None, "12", [np.nan], ["x"]):
         with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
             sensitivity(problem, "some", limits, side="at most")
-    with pytest.raises(InvalidProblemError, match="problems of constrained_ranking"):
+    with pytest.raises(InvalidProblemError, match="problem of constrained_ranking"):
         sensitivity([stated, stated], "some", [2])
+    assigned = matching([[4.0, 1.0], [2.0, 3.0]])
+    with pytest.raises(InvalidProblemError, match=r"got <Assignment of 2.*pass problem\.to_cvxpy"):
+        sensitivity(assigned, "document", [1])
+    np.testing.assert_allclose(sensitivity(assigned.to_cvxpy(), "document", [1], side="exactly").value, [7.0])
+
+
+def test_prices_of_programs_with_integers_are_those_of_the_relaxation():
+    """The cheapest cover: min 3 x + 2 y, 2 x + y >= demand. An upper limit of a minimum has a price of at most 0."""
+    cover = LinearProgram(
+        [3.0, 2.0], [[2.0, 1.0]], [3.0], [np.inf], np.zeros(2), np.full(2, 9.0), is_maximization=False, integer=[1, 1]
+    )
+    curve = sensitivity(cover, "row", [2, 3, 4])
+    np.testing.assert_allclose(curve.value, [3.0, 5.0, 6.0])
+    np.testing.assert_allclose(curve.price, 1.5)
+    assert curve.integral.tolist() == [True, False, True]
+    assert str(curve).splitlines()[0] == "row at least  value  LP price  LP integral"
+    knapsack = replace(cover, objective=[-9.0, -8.0], matrix=[[5.0, 4.0]], row_lower=[-np.inf], row_upper=[5.0])
+    packed = sensitivity(knapsack, "row", [7, 8])
+    np.testing.assert_allclose(packed.price, -2.0)
+    assert np.diff(packed.value) < packed.price[0]  # the integer optimum changes by more
 
 
 def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking():
