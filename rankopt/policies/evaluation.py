@@ -228,7 +228,9 @@ class ExposureEvaluation(CompactReprMixin):
         """Plot mean utility against mean disparity, of this policy and of others by name; a line is the bound. A policy
         that breaks limits is an empty circle."""
         axes = axes_for(axes)
+        check_type("others", others, Mapping, type(None), error=OptionError, cure="Pass {'name': evaluation}.")
         for name, one in {"policy": self, **(others or {})}.items():
+            check_type(f"others[{name!r}]", one, ExposureEvaluation, error=OptionError)
             form, word = ("full", name) if one.kept.all() else ("none", f"{name}, breaks limits")
             axes.plot(one.mean_disparity, one.utility.mean(), "o", fillstyle=form, label=word)
         axes.axhline(self.bound, color="gray", linestyle="--", label="proven bound under the limits")

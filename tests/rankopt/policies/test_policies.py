@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
-from rankopt import Queries, RegressionRanker, load_model, load_sample
+from rankopt import Queries, RegressionRanker, compare, load_model, load_sample
 from rankopt.clicks import PositionBias, evaluate_policy, simulate_clicks
 from rankopt.errors import DataError, ExposureWarning, OptionError, TrainingInterruptedWarning
 from rankopt.losses import Deltr
@@ -366,6 +366,28 @@ def test_the_table_and_the_picture():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == words
     assert [line.get_fillstyle() for line in axes.lines[:2]] == ["full", "none"]
     assert axes.get_xlim()[0] == 0
+
+
+def test_utilities_of_two_policies_are_compared_by_query():
+    queries = small_queries(12, sizes=(4, 5, 6, 4))
+    fair, free = (
+        evaluate_exposure(one, queries, PARITY, measure=LINEAR) for one in (fair_ranker(), fair_ranker().ranker)
+    )
+    found, values = compare(fair, free), compare(fair.utility, free.utility)
+    assert found.as_dict() == values.as_dict() | {"measure": fair.measure}
+    assert "on 4 queries" in str(found)
+    turned = evaluate_exposure(fair_ranker().ranker, queries.select([2, 0, 3, 1]), PARITY, measure=LINEAR)
+    assert_allclose(compare(fair, turned).differences, found.differences)
+    fewer = evaluate_exposure(fair_ranker(), queries.select([0, 1]), PARITY, measure=LINEAR)
+    with pytest.raises(DataError, match="their queries differ"):
+        compare(fair, fewer)
+    with pytest.raises(DataError, match="their measures differ"):
+        compare(fair, evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure="DCG@2"))
+    with pytest.raises(DataError, match="pass two of one kind"):
+        compare(fair, free.utility)
+    for others in ([free], {"free": 3.0}):
+        with pytest.raises(OptionError, match="others"):
+            fair.plot(others)
 
 
 def test_gains_are_evaluated_as_they_are_trained_on():
