@@ -54,7 +54,7 @@ class ExposureRanker(BaseEstimator):
         A fitted ranker. Its scores count as gains, so that their differences matter: train
         `RegressionRanker(target="gain")`, or another model of the gain.
     exposure
-        As in `PlackettLuceRanker`; merit "gain" is the score.
+        As in `PlackettLuceRanker`; merit "gain" is the score, or 0 where that is negative.
     measure : default "DCG@10"
         Its position weights are the exposure of positions.
     amortized : default False

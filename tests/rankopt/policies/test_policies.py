@@ -4,6 +4,7 @@ from copy import copy
 from itertools import count, pairwise, permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
 from rankopt import Queries, RegressionRanker, compare, load_model, load_sample
 from rankopt.clicks import PositionBias, evaluate_policy, simulate_clicks
+from rankopt.data import read_table
 from rankopt.errors import DataError, ExposureWarning, OptionError, TrainingInterruptedWarning
 from rankopt.losses import Deltr
 from rankopt.measures import parse
@@ -334,6 +336,31 @@ def test_limits_that_no_policy_keeps_are_broken_least():
     assert "no policy keeps the limits of 1 queries" in str(found)
 
 
+@pytest.mark.parametrize("kind", [DisparateTreatment, DisparateImpact])
+def test_scores_below_0_have_merit_0(kind):
+    queries = small_queries(3, sizes=(6, 5))
+    low = queries.replace(features=queries.features - 1.5)
+    assert (low.features < 0).any()
+    limits = kind("side", "gain", difference_bound=0.4)
+    clipped = kind("side", "merit", difference_bound=0.4)
+    own = low.replace(attributes={**low.attributes, "merit": np.maximum(low.features[:, 0], 0.0)})
+    found, expected = fair_ranker(limits).marginals(low), fair_ranker(clipped).marginals(own)
+    for query in low.query_ids:
+        assert_allclose(found[query], expected[query], atol=1e-7)
+
+
+def test_a_column_of_merit_that_is_named_is_no_feature():
+    frame = pd.DataFrame({"qid": [0, 0, 1, 1], "relevance": [1, 0, 0, 1], "price": [1.0, 2.0, 3.0, 1.0]})
+    frame = frame.assign(gender=["f", "m", "f", "m"], merit=frame.relevance + 0.5)
+    assert read_table(frame).feature_names == ("price", "merit")
+    read = read_table(frame, attributes=["gender", "merit"])
+    assert read.feature_names == ("price",)
+    served = ExposureRanker(
+        RegressionRanker(target="gain").fit(read), DisparateTreatment("gender", "merit", difference_bound=2.0)
+    )
+    assert evaluate_exposure(served, read, served.exposure).kept.all()
+
+
 def test_a_query_without_two_groups_of_merit_has_no_limits():
     queries = Queries.from_arrays(
         [[3.0], [2.0], [1.0], [0.0]], [3, 2, 1, 0], group=[2, 2], attributes={"side": ["a", "a", "a", "b"]}
@@ -470,8 +497,9 @@ def test_an_interrupted_fit_keeps_its_last_round(monkeypatch):
         (DataError, "side = 'c'", lambda q: evaluate_exposure({}, q, OTHERS)),
         (DataError, "side = 'c'", lambda q: evaluate_exposure({}, q, ExposureBounds("side", lower={"c": 1.0}))),
         (DataError, "side = True, .* is 'a', 'b'", lambda q: LossRanker(Deltr("side")).fit(q)),
-        (DataError, "'gain': a score", lambda q: fair_ranker(DisparateImpact("side", "gain")).rank(
-            q.replace(features=-q.features))),
+        (DataError, "merit must be >= 0 .* got -1. Clip", lambda q: fair_ranker(DisparateImpact("side", "m")).rank(
+            q.replace(attributes={**q.attributes, "m": np.full(q.n_documents, -1.0)}))),
+        (DataError, "pass attributes= 'side', 'm'", lambda q: fair_ranker(DisparateImpact("side", "m")).rank(q)),
         (OptionError, "policy must be a fitted ranker", lambda q: evaluate_exposure(3, q, PARITY)),
         (OptionError, "ranker must be a Ranker", lambda q: ExposureRanker(3, PARITY).rank(q)),
         (NotFittedError, "not fitted", lambda q: ExposureRanker(PlackettLuceRanker(), PARITY).rank(q)),
