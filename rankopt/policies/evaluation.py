@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import Floats, check_type, finite
+from formulations.arrays import Floats, check_type, finite, generator
 from formulations.display import Axes, CompactReprMixin, axes_for
 from formulations.marginals.birkhoff import birkhoff_decomposition, near_marginal_ranking
 from rankopt.data.canonical_order import canonical
@@ -115,10 +115,28 @@ class ExposureRanker(BaseEstimator):
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
         """Serve the queries: a random ranking of each, of the positions that count. One query gives an array of row
         indices of X, or of document ids; several a dict."""
-        queries, served = self._served(X, qid, group, attributes)
-        random, documents = np.random.default_rng([seed_from(self.random_state), self.n_served_]), documents_of(queries)
+        return self._drawn(*self._served(X, qid, group, attributes), None, None)
+
+    def sample(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        *,
+        size: int = 1,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
+        """Serve the queries once and draw `size` rankings of each, (size, k), as `rank` does one. With a `random_state`
+        the draws are reproducible, in any order of the rows; None is as in `rank`."""
+        return self._drawn(*self._served(X, qid, group, attributes), size, random_state)
+
+    def _drawn(self, queries: Queries, served: dict[Hashable, Any], size: int | None, random_state: Any) -> Any:
+        own = np.random.default_rng([seed_from(self.random_state), self.n_served_])
+        random = own if random_state is None else generator("random_state", random_state)
+        documents = documents_of(queries)
         found = {
-            query: documents[rows[birkhoff_decomposition(P).sample(random_state=random)]]
+            query: documents[rows[birkhoff_decomposition(P).sample(size, random_state=random)]]
             for query, (rows, P) in served.items()
         }
         return {query: found[query] for query in queries.query_ids} if len(found) > 1 else next(iter(found.values()))

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
+from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds, InvalidProblemError
 from rankopt import Queries, RegressionRanker, compare, load_model, load_sample
 from rankopt.clicks import PositionBias, evaluate_policy, simulate_clicks
 from rankopt.data import read_table
@@ -135,9 +135,12 @@ def test_a_policy_does_not_depend_on_the_order_of_rows():
     served = [fair_ranker(), fair_ranker()]
     one = served[0].rank(X[:, :1], qid, attributes={"side": side})
     other = served[1].rank(X[order][:, :1], qid[order], attributes={"side": side[order]})
+    several = served[0].sample(X[:, :1], qid, size=4, attributes={"side": side}, random_state=1)
+    exchanged = served[1].sample(X[order][:, :1], qid[order], size=4, attributes={"side": side[order]}, random_state=1)
     for query in first:
         assert_array_equal(first[query], order[second[query]])
         assert_array_equal(one[query], order[other[query]])
+        assert_array_equal(several[query], order[exchanged[query]])
     P, permuted = (kinds[0].marginals(X[rows], qid[rows]) for rows in (slice(None), order))
     for query in P:
         rows = np.flatnonzero(qid == query)
@@ -300,6 +303,14 @@ def test_rankings_are_drawn_with_the_served_marginals():
     share = np.array([np.bincount(drawn[:, i], minlength=4) / m for i in range(3)])
     assert (np.abs(share - P) <= 5.0 * np.sqrt(P * (1.0 - P) / m) + 1e-9).all()
     assert_array_equal(drawn[:5], [one.rank(queries) for one in [fair_ranker()] for _ in range(5)])
+    sampled = ranker.sample(queries, size=m, random_state=0)
+    share = np.array([np.bincount(sampled[:, i], minlength=4) / m for i in range(3)])
+    assert (np.abs(share - P) <= 5.0 * np.sqrt(P * (1.0 - P) / m) + 1e-9).all()
+    assert_array_equal(sampled, fair_ranker().sample(queries, size=m, random_state=0))
+    assert_array_equal(fair_ranker().sample(queries)[0], drawn[0])
+    assert ranker.n_served_ == m + 1  # draws of one call serve a query once
+    with pytest.raises(InvalidProblemError, match="random_state must be"):
+        ranker.sample(queries, random_state="x")
 
 
 def test_a_stream_keeps_amortized_limits_and_gains_on_limits_of_each_query():
