@@ -176,9 +176,11 @@ class ExposureRanker(BaseEstimator):
 class ExposureEvaluation(CompactReprMixin):
     """Expected measure, exposure and limits of a policy, and its gap to the best policy that keeps the same limits.
 
-    queries: m ids. utility (m,): the expected measure. optimum (m,): that of the best policy, NaN where none keeps the
-    limits; of amortized limits, of the policy that is best for all queries together. bound: the proven upper bound on
-    the mean utility of every policy that keeps the limits, over the queries that have one. exposure: from group to (m,)
+    queries: m ids. utility (m,): the expected measure. optimum (m,): that of the best policy that knows the grades, NaN
+    where none keeps the limits; of amortized limits, of the policy that is best for all queries together. unlimited
+    (m,): that of the best ranking without limits. The gap to the optimum is no price of the limits: for that, `compare`
+    with the same scores without limits. bound: the proven upper bound on the mean utility of every policy that keeps
+    the limits, over the queries that have one. exposure: from group to (m,)
     its mean exposure per merit, NaN without the group. In units of the mean of all documents: disparity (m,), the
     largest difference of two groups; mean_disparity, its mean, or, if amortized, the largest difference of two means;
     excess, by how much the worst limit is broken, (m,) or, if amortized, (1,); least_excess, the least possible,
@@ -190,6 +192,7 @@ class ExposureEvaluation(CompactReprMixin):
     queries: tuple[Hashable, ...]
     utility: Floats
     optimum: Floats
+    unlimited: Floats
     bound: float
     exposure: Mapping[Hashable, Floats]
     disparity: Floats
@@ -219,7 +222,8 @@ class ExposureEvaluation(CompactReprMixin):
     def __str__(self) -> str:
         kept, m, possible = int(self.kept.sum()), self.utility.size, np.isfinite(self.optimum)
         some = bool(possible.any())
-        bound = f"; no policy under the limits exceeds {self.bound:.4f}" if some else ""
+        most = f"{self.bound:.4f} under the limits and {self.unlimited[possible | (not some)].mean():.4f} without"
+        bound = f"; a policy that knows the grades has at most {most}" if some else ""
         lines = [
             f"{self.measure} {self.utility[possible | (not some)].mean():.4f}{bound}",
             f"limits {'amortized' if self.amortized else 'per query'}: kept on {kept} of {m} queries, "
@@ -228,7 +232,7 @@ class ExposureEvaluation(CompactReprMixin):
         if not possible.all():
             lines.append(f"no policy keeps the limits of {m - possible.sum()} queries" + ", not counted above" * some)
         if kept:
-            lines.append(f"gap to the optimum where they are kept: {self.mean_gap:.4f}")
+            lines.append(f"gap to the best policy that knows the grades, where limits are kept: {self.mean_gap:.4f}")
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
@@ -326,6 +330,7 @@ def evaluate_exposure(
         queries=queries.query_ids,
         utility=np.array([one.gain @ e for one, e in zip(problems, exposures, strict=True)]),
         optimum=np.where(possible, optimum, np.nan),
+        unlimited=parsed.best(arranged.graded, arranged.offsets),
         bound=float(bounds.mean()) if bounds.size else float("nan"),
         exposure=groups,
         disparity=disparity,

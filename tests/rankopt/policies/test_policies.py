@@ -396,6 +396,11 @@ def test_the_table_and_the_picture():
     queries = small_queries(12)
     found = evaluate_exposure(fair_ranker(), queries, PARITY, measure=LINEAR)
     table = found.to_frame()
+    best = [(np.sort(g)[::-1][:3] @ attention(g.size, 3)) for g, _ in parts(queries)]
+    assert_allclose(found.unlimited, best)
+    assert (found.unlimited >= found.optimum - 1e-9).all()
+    assert f"at most {found.bound:.4f} under the limits and {np.mean(best):.4f} without" in str(found)
+    assert f"knows the grades, where limits are kept: {found.mean_gap:.4f}" in str(found)
     assert list(table.columns[:5]) == ["utility", "optimum", "gap", "disparity", "excess"]
     assert_allclose(table["exposure a"], table["exposure b"], atol=1e-7)
     axes = found.plot({"certain": evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)})
