@@ -285,7 +285,8 @@ def _convert_value(queries: Queries | Ratings, name: str, value: str) -> Any:
     """The value that the text means: of a column of True and False its truth, else of the type of the column."""
     from formulations.constraints.constraint import by_label
 
-    labels = list(by_label(values, len(values))) if (values := queries.attributes.get(name)) is not None else []
+    values: Any = queries.attributes.get(name, [])
+    labels: list[Any] = list(by_label(values, len(values)))
     kinds, words = {*map(type, labels)}, {str(one).lower(): one for one in labels}
     if words and words.keys() <= {"true", "false"} and value.lower() in TRUTH:
         truth = TRUTH[value.lower()]
