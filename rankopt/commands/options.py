@@ -283,10 +283,21 @@ class Quotas:
         return admissible.add(kind, share=float(count[:-1]) / 100, prefixes=lengths, **where)
 
 
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
 def _convert_value(queries: Queries | Ratings, name: str, value: str) -> Any:
-    kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
+    """The value that the text means: of a column of True and False its truth, else of the type of the column."""
+    from formulations.constraints.constraint import by_label
+
+    values: Any = queries.attributes.get(name, [])
+    labels: list[Any] = list(by_label(values, len(values)))
+    kinds, words = {*map(type, labels)}, {str(one).lower(): one for one in labels}
+    if words and words.keys() <= {"true", "false"} and value.lower() in TRUTH:
+        truth = TRUTH[value.lower()]
+        return words.get(str(truth).lower(), type(labels[0])(truth))
     try:
-        return int(value) if kind in "iu" else float(value) if kind == "f" else value
+        return int(value) if kinds == {int} else float(value) if kinds and kinds <= {int, float} else value
     except ValueError:
         raise click.UsageError(f"the attribute {name!r} holds numbers; got {value!r}; give a number") from None
 

@@ -237,10 +237,11 @@ def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "qu
     return [values[one] for one in ids]
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'site'?" for a known name that is close, else nothing."""
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """ "; did you mean 'site'?" for a known name or label whose text is close, else nothing."""
+    words = {str(one).lower(): one for one in known}
+    near = get_close_matches(str(name).lower(), words, n=1)
+    return f"; did you mean {words[near[0]]!r}?" if near else ""
 
 
 def check_same_index(**named: Any) -> None:
