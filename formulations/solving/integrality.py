@@ -55,8 +55,6 @@ WORDS = {
 }
 """The changes, the mildest first, and their descriptions."""
 
-SHOWN = 10  # documents of a changed constraint in its description
-
 Variant = tuple[Bools, Bools]
 """(rows, k) and (rows, n): at which positions each row of a constraint counts which documents."""
 
@@ -79,9 +77,8 @@ class SuggestedChange(CompactReprMixin):
         held = next((one for one in self.admissible.constraints if one.name == name and one.rows == 1), None)
         if held is None or self.changes[name] == "left out":
             return ""
-        counted = np.unique(held.matrix.indices % self.admissible.documents).tolist()
-        which = f": {', '.join(map(str, counted[:SHOWN]))}" + ", ..." * (len(counted) > SHOWN)
-        return f" ({held.description(0)}{which})"
+        counted = np.unique(held.matrix.indices % self.admissible.documents)
+        return f" ({held.description(0)}: {np.array2string(counted, separator=', ', threshold=10)[1:-1]})"
 
 
 def suggest_changes(

@@ -185,8 +185,7 @@ QUOTA = re.compile(
     r"\s*(?P<count>\d+|\d+(?:\.\d+)?%)(?:(?<=%)(?P<rounding>up|down))?\s*:\s*(?P<attribute>[^=@:]*[^=@:\s])\s*(?:==?\s*(?P<value>[^@]*?))?\s*"
     r"(?:@\s*(?P<first>\d+)\s*)?"
 )
-"""COUNT:ATTRIBUTE or COUNT:ATTRIBUTE=VALUE, with @P for the first P positions. COUNT: a number, or a share, N%, N%up
-or N%down."""
+"""COUNT:ATTRIBUTE or COUNT:ATTRIBUTE=VALUE, @P for the first P positions. COUNT: a number, N%, N%up or N%down."""
 
 
 @dataclass(frozen=True)
