@@ -133,8 +133,7 @@ class SensitivityCurve(CompactReprMixin):
 
     @property
     def shared(self) -> int:
-        """Number of problems that means and deviations are over: those with a ranking at every limit that has a
-        mean."""
+        """Number of problems with a ranking at every limit that has a mean; means and deviations are over these."""
         return int(self._is_complete.sum())
 
     @property
@@ -147,8 +146,7 @@ class SensitivityCurve(CompactReprMixin):
             return ""
         more = f" and {len(out) - MAX_NAMED} more" if len(out) > MAX_NAMED else ""
         but = f" but {', '.join(out[:MAX_NAMED])}{more}, which too few can meet" if out else ""
-        whose = f"the {self.shared} of {len(self.value)} queries"
-        return f"Means are over {whose} with a ranking at every limit{but}."
+        return f"Means are over the {self.shared} of {len(self.value)} queries with a ranking at every limit{but}."
 
     def _moments(self, values: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of values (problems, m); NaN of too few, and at excluded limits."""
