@@ -114,7 +114,7 @@ def cofi(
     parted = "" if split is None or test_file is not None else _split_text(ratings, split, train_per_user)
     interrupted = ranker.certificate_.stop == "interrupted from the keyboard"
     accuracy = [] if split is None else _accuracy(ranker, split, str(ranker.measure))
-    compared = _compare(accuracy)
+    compared = _compare(ranker, accuracy)
     prices, sampled = _quota_sensitivity(ranker, by) if report is not None else (None, "")
     _print_result(ranker, accuracy, compared, seconds, model, parted, json_)
     if model is None:
@@ -226,30 +226,26 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     ]
 
 
-PAIRS = ((0, (2, 3), 0), (1, (4,), 1), (1, (5,), 1))
-"""Rows of the table of accuracy that are compared, the ranker with the best of the others, and the column: 0 rated
-items, 1 all items."""
-
-
-def _compare(accuracy: list[tuple[str, list[RatingsEvaluation]]]) -> list[tuple[str, str, Comparison, str]]:
-    """Paired tests with baselines: what is compared, candidates, test, and a sentence if the ranker is not ahead."""
+def _compare(
+    ranker: CofiRanker, accuracy: list[tuple[str, list[RatingsEvaluation]]]
+) -> list[tuple[str, str, Comparison, str]]:
+    """Paired tests of the better list of the ranker with the best baseline, among rated and among all items: what is
+    compared, candidates, test, and a sentence with advice if the ranker is not ahead."""
     from rankopt.evaluation import compare
 
     found = []
-    for ours, others, column in PAIRS if accuracy and accuracy[0][1][0].n_users > 1 else ():
-        name, own = accuracy[ours]
-        _, baseline, theirs = max((accuracy[other][1][column].mean, *accuracy[other]) for other in others)
-        among = ("rated items", "all items")[column]
-        test = compare(own[column], theirs[column], test="t", resamples=1000)
+    for column, among in enumerate(("rated items", "all items") if accuracy and accuracy[0][1][0].n_users > 1 else ()):
+        rows = [(every[column].mean, name, every[column]) for name, every in accuracy]
+        (_, name, own), (_, baseline, theirs) = max(rows[:2]), max(rows[2:])
+        test = compare(own, theirs, test="t", resamples=1000)
         sentence = ""
         if test.interval[0] <= 0:
             how = "is behind" if test.difference < 0 else "is not significantly ahead of"
             unsure = ", not significantly" if test.difference < 0 <= test.interval[1] else ""
-            sentence = (
-                f"Among {among}, {name} {how} {baseline}{unsure} (difference {test.difference:+.4f}, {_p(test)})."
-            )
-            if column == 0:
-                sentence += " Try --popularity-prior 0 or another --loss, or use rankopt.ratings.ItemMeanBaseline."
+            other = "Omit --unrated-weight" if ranker.unrated_weight else "Try --popularity-prior 0 or another --loss"
+            advice = f"Use {baseline}" if column else f"{other}, or use rankopt.ratings.ItemMeanBaseline"
+            size = f"difference {test.difference:+.4f}, {_p(test)}"
+            sentence = f"Among {among}, {name} {how} {baseline}{unsure} ({size}). {advice}."
         found.append((f"{name} - {baseline}", among, test, sentence))
     return found
 
@@ -318,9 +314,9 @@ def _print_result(
         ],
     )  # fmt: skip
     click.echo(f"\ntraining ended: {proved.ending}")
-    if not learned.used:
-        from rankopt.report.cofi_page import no_factors
+    from rankopt.report.cofi_page import advice_on_lists, no_factors
 
+    if not learned.used:
         click.echo(no_factors(learned.dimensions))
     if accuracy:
         click.echo()
@@ -335,6 +331,7 @@ def _print_result(
         for *_, sentence in compared:
             if sentence:
                 click.echo(f"\n{sentence}")
+    click.echo(f"\n{advice}" if (advice := advice_on_lists(ranker)) else "", nl=bool(advice))
     if parted:
         click.echo(f"\n{parted}.")
 

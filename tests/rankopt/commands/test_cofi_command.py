@@ -180,6 +180,20 @@ def test_a_model_behind_item_means_is_named(tmp_path):
     assert behind in done.stdout
     assert "use rankopt.ratings.ItemMeanBaseline." in done.stdout
     assert behind in page.read_text()
+    assert "To order items that a user has chosen use" not in page.read_text()
+
+
+def test_the_better_list_is_tested_and_lists_of_all_items_have_a_hint():
+    for words in ((), ("--unrated-weight", "0.1")):
+        printed = json.loads(run("--json", *words).stdout)
+        mean = {(row["ranker"], row["candidates"]): row["mean"] for row in printed["accuracy"]}
+        names = list(dict.fromkeys(name for name, _ in mean))
+        assert [row["candidates"] for row in printed["paired"]] == ["rated items", "all items"]
+        for row, among in zip(printed["paired"], ("rated", "all"), strict=True):
+            ours, theirs = (max(some, key=lambda name, c=among: mean[name, c]) for some in (names[:2], names[2:]))
+            assert row["rankers"] == f"{ours} - {theirs}"
+        hint = "For lists among all items try --unrated-weight 0.05 to 0.4"
+        assert (hint in run(*words).stdout) is (not words)
 
 
 @pytest.fixture
