@@ -48,7 +48,7 @@ from formulations.arrays import as_path, check_type
 from rankopt.data.svmlight.parser import NUMBER, query_name
 from rankopt.data.tables import column_of, table_at
 from rankopt.data.text import BLOCK, check_text, clipped, is_text, text_blocks
-from rankopt.data.validation import plain_name
+from rankopt.data.validation import did_you_mean, plain_name
 from rankopt.errors import DataError
 from rankopt.ratings.ids import ITEM, RATING, USER, chosen_columns, ordered, recode
 from rankopt.ratings.table import Ratings
@@ -127,11 +127,13 @@ def _field_index(names: list[str], wanted: str | None, usual: tuple[str, ...], w
     if len(found) == 1:
         return found[0]
     listed = clipped(", ".join(map(repr, names)).encode())
-    column = f"{what}={wanted!r}" if wanted is not None else f"the {what}"
     count = "several columns" if found else "no column"
+    if wanted is not None:
+        near = did_you_mean(wanted, names) or f"; pass {what}= with another name."
+        raise DataError(f"{where}: {what}={wanted!r}: the header has {count} of this name ({listed}){near}")
     raise DataError(
         f"{where}: the rating {clipped(names[2].encode())!r} is not a number, and as a header the line has {count} for "
-        f"{column} ({listed}); correct the line, or pass user=, item= and rating=."
+        f"the {what} ({listed}); correct the line, or pass user=, item= and rating=."
     )
 
 
