@@ -361,16 +361,17 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
 @click.option("--at-most", multiple=True, metavar="N:ATTR", help="3:seller: at most three items of each seller.")
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="2:brand=own: two items of the brand own.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:brand=own@1: the first is of the brand own.")
+@click.option("--never", multiple=True, metavar="ITEM", help="An item that is in no list; repeatable.")
 @click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error",
               help="For a user without an admissible list of k: fail, or shorten the list.")  # fmt: skip
 @click.option(
     "--output", type=common.OutputPath(dash=True),
-    help="CSV, TSV or JSON file of the lists, - for CSV on standard output, not a table.",
+    help="File of the lists: JSON if the name ends in .json, tab-separated if in .tsv, else CSV; - prints the CSV.",
 )  # fmt: skip
 @common.json_option
 def recommend(
     model: str, users: tuple[str, ...], ratings_file: str | None, items_file: str | None, k: int, popularity: float,
-    at_most: tuple[str, ...], at_least: tuple[str, ...], exactly: tuple[str, ...],
+    at_most: tuple[str, ...], at_least: tuple[str, ...], exactly: tuple[str, ...], never: tuple[str, ...],
     on_infeasible: Literal["error", "truncate"], output: str | None, json_: bool, user: str | None, item: str | None,
     rating: str | None,
 ) -> None:  # fmt: skip
@@ -411,9 +412,14 @@ def recommend(
         missing = [name for name in getattr(rules, "attributes", ()) if name not in ranker.item_attributes_]
         if missing:
             there = ", ".join(ranker.item_attributes_) or "none"
-            raise DataError(f"items have no attribute {missing[0]!r} in {model} ({there}); give --items FILE with it")
+            raise DataError(f"items have no attribute {missing[0]!r} in {model} ({there}); give --items FILE with it, "
+                            "or ban single items by --never ITEM")  # fmt: skip
+    banned = {_typed(one, ranker.item_ids_) for one in never}
+    among = None if not banned else [one for one in ranker.item_ids_.tolist() if one not in banned]
+    if absent := sorted(map(str, banned.difference(ranker.item_ids_.tolist()))):
+        click.echo(f"warning: --never {shlex.quote(absent[0])}: {model} has no such item; correct or omit it", err=True)
     with common.cures_as_options():
-        lists = source.recommend(ids or None, k, popularity=popularity, constraints=rules).to_frame()
+        lists = source.recommend(ids or None, k, among=among, popularity=popularity, constraints=rules).to_frame()
     titles = ranker.item_attributes_.get("title")
     if titles is not None:
         lists["title"] = lists["item"].map(dict(zip(ranker.item_ids_.tolist(), titles, strict=True)))

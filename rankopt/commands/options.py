@@ -53,7 +53,7 @@ class OutputPath(click.Path):
         if not path:
             return "the name is empty; give a path"
         if self.allow_dash and path.endswith((".parquet", ".feather")):
-            return f"{path!r}: the output is text; end the name in .csv or .txt, and convert the file"
+            return f"{path!r}: the output is text; end the name in .csv, .tsv or .txt, and convert the file"
         target = Path(path)
         if not _present(target):
             target = target.parent
