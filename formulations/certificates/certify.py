@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -54,7 +54,8 @@ class SolutionCertificate(CompactReprMixin):
     """Proved violation and value of a solution, and a bound that no feasible point exceeds.
 
     Fractions if `exact`: without rounding, a gap of 0 proves optimality. (A point of a program with real variables may
-    violate a row by a rounding error, reported in `violation`; its gap may then be negative.)
+    violate a row by a rounding error, reported in `violation`; its gap may then be negative.) `claim` is a verdict that
+    is the solver's word alone, such as "optimal (claimed)"; "" without one.
     """
 
     value: Fraction | float
@@ -63,6 +64,7 @@ class SolutionCertificate(CompactReprMixin):
     is_maximization: bool
     exact: bool
     rounding: float = 0.0
+    claim: str = ""
 
     @property
     def gap(self) -> Fraction | float:
@@ -72,6 +74,7 @@ class SolutionCertificate(CompactReprMixin):
 
     def _repr_html_(self) -> str:
         fields = {name: _decimal(getattr(self, name)) for name in ("value", "bound", "gap", "violation")}
+        fields |= {"claim": self.claim} if self.claim else {}
         fields["sense"] = "maximized" if self.is_maximization else "minimized"
         if self.exact and not self.gap and not self.violation:
             fields["gap"] = "0: the optimum, proved"
@@ -87,10 +90,12 @@ def _decimal(number: Fraction | float) -> str:
 
 
 def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> SolutionCertificate:
-    """Recompute violation, value and bound of `solution` for `problem`, without trusting its claims.
+    """Recompute violation, value and bound of `solution` for `problem`, without trusting what it states.
 
-    Claims are in double precision, so they are compared up to its rounding error (`problem.rounding`). The bound is
-    proved by the solution's dual or, if that is missing or insufficient, by duals recovered from its point.
+    Checked are `x`, `y`, `value`, `bound` and `status`, up to the rounding error of double precision
+    (`problem.rounding`). The bound is proved by the solution's dual or, if that is missing or insufficient, by duals
+    recovered from its point. Not checked are `reported_status` and `reported_bound`, what the solver itself claims: no
+    dual proves the end of an integer search. A verdict that rests on them is the certificate's `claim`.
 
     exact: certify in rational numbers. For assignments, flows and sets the gap is then 0 or a proved distance; a proof
     by cases that omits rankings is refused. For programs with real variables it is the bound of the solution's own
@@ -125,7 +130,9 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
     if exact:
         found = _exact_evidence(problem, solution)
         _check(solution, found, slack, sign, unproven=type(problem) in NEARBY)
-    return SolutionCertificate(found.value, found.bound, found.violation, problem.is_maximization, exact, slack)
+    proved = SolutionCertificate(found.value, found.bound, found.violation, problem.is_maximization, exact, slack)
+    is_claim = proved.gap > slack and solution.verdict.endswith("(claimed)")
+    return replace(proved, claim=solution.verdict) if is_claim else proved
 
 
 def _check_record(solution: Any) -> None:

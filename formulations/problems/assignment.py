@@ -74,6 +74,20 @@ class OrderProblem(Problem):
         """0 for an order, else infinity."""
         return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
+    def flaw_of(self, x: NDArray[Any]) -> str:
+        order, allowed, first = np.asarray(x), getattr(self, "allowed", None), dict[int, int]()
+        if order.shape != (self.positions,) or order.dtype.kind not in "iu":
+            return f"; it must be {self.positions} integers, the document (column) of each position (row)"
+        for position, document in enumerate(order.tolist()):
+            here = f"; document (column) {document} of position (row) {position} "
+            if not 0 <= document < self.documents:
+                return f"{here}is not one of 0 to {self.documents - 1}"
+            if first.setdefault(document, position) != position:
+                return f"{here}is also that of {first[document]}"
+            if allowed is not None and not allowed[position, document]:
+                return f"{here}is forbidden there"
+        return ""
+
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)
 
@@ -123,7 +137,8 @@ class Assignment(ProfitProblem):
                  document   each of the n documents is at one position at most
     integrality  totally unimodular (the incidence matrix of a bipartite graph)
 
-    A point x is the order: the document at each position. A dual y has one entry per document, y >= 0 if n > k.
+    A point x is the order: the document at each position. `costs` is the matrix for a solver that minimizes,
+    `masked_profit()` for one that maximizes. A dual y has one entry per document, y >= 0 if n > k.
     """
 
     profit: Floats
@@ -195,6 +210,11 @@ class Assignment(ProfitProblem):
     def masked_profit(self) -> Floats:
         """What is maximized, the profit or minus the cost; -inf where a document is not allowed."""
         return self.gains if self.allowed is None else np.where(self.allowed, self.gains, -np.inf)
+
+    @property
+    def costs(self) -> Floats:
+        """What is minimized, the cost or minus the profit; inf where a document is not allowed."""
+        return 0.0 - self.masked_profit()
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         terms = self.profit[np.arange(self.positions), np.asarray(x)]

@@ -18,7 +18,7 @@ from formulations.errors import InfeasibleError, InvalidProblemError, InvalidSol
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.problem import EPSILON, Problem, checked_dual
-from formulations.problems.program import Block, Program, name_at, named, split_by_block
+from formulations.problems.program import CONSTANT, Block, Program, name_at, named, split_by_block
 from formulations.time_limit import is_out_of_time
 
 TOLERANCE = 1e-6  # of a violation, in its unit
@@ -147,7 +147,8 @@ class RowProgram(Problem):
         return TOLERANCE
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        return split_by_block(self.variables, x)
+        named = split_by_block(self.variables, np.asarray(x, dtype=np.float64))
+        return {name: part for name, part in named.items() if name != CONSTANT}
 
     def variable_name(self, column: int) -> str:
         return name_at(self.variables, column)

@@ -223,16 +223,21 @@ class Problem(CompactReprMixin, ABC):
             point = np.array2string(np.asarray(x), threshold=8, edgeitems=3)
             raise InvalidSolutionError(
                 f"an infeasible or malformed point of {type(self).__name__} ({self.shape_text}): {point} of shape "
-                f"{np.shape(x)}"
+                f"{np.shape(x)}{self.flaw_of(x)}"
             )
         return violation
+
+    def flaw_of(self, x: NDArray[Any]) -> str:
+        """What is malformed in x, to end a message; "" by default."""
+        return ""
 
     def to_cvxpy(self) -> Any:
         """The problem as a cvxpy.Problem, to be changed or solved there: a variable for each block of variables, named
         as in `to_text`, and a constraint for each block of rows with the label of the block.
 
         More than 200 blocks, as of files and of models with scalar variables, are one vector x, and their rows one
-        constraint. A margin dual is stated in its own variable α, not in solver scaling.
+        constraint for each relation. The variable named "open" is then `x[problem.program.names[0].index("open")]`. A
+        margin dual is stated in its own variable α, not in solver scaling.
         """
         return load("formulations.solvers.cvxpy_models:to_cvxpy")(self)
 
@@ -333,7 +338,7 @@ class Solution(CompactReprMixin):
 
     @property
     def primal(self) -> dict[str, NDArray[Any]]:
-        """The value of every variable, one array a named block."""
+        """The value of every variable, one array a named block; a float for a block of one, as of a file."""
         return self.problem.named_primal(self.x)
 
     @property

@@ -112,11 +112,11 @@ def named(blocks: tuple[Block, ...], usual: str, size: int) -> tuple[Block, ...]
 
 
 def split_by_block(blocks: Sequence[Block], values: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """A flat vector as one array a block, in the block's shape."""
+    """A flat vector as one array a block, in the block's shape, or a number for a block without dimensions."""
     parts: dict[str, NDArray[Any]] = {}
     start = 0
     for block in blocks:
-        parts[block.label] = values[start : start + block.size].reshape(block.shape)
+        parts[block.label] = values[start : start + block.size].reshape(block.shape)[()]
         start += block.size
     return parts
 

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import InvalidProblemError, InvalidSolutionError
+from formulations.problems.assignment import OrderProblem, order_of_cells
 from formulations.problems.cvxpy_problem import CvxpyProblem
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
@@ -33,6 +34,7 @@ from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.solver import SolverResult
 
+INTEGRAL = 1e-4  # how far from 0 or 1 a cell of a ranking may be
 MANY = 200  # most blocks of variables, or of rows, that are stated one by one
 
 
@@ -297,6 +299,8 @@ def solve_statement(statement: Any, problem: Problem) -> SolverResult:
     elif isinstance(problem, LinearProgram | QuadraticProgram):
         program = without_constant(problem.program)[0]
         blocks = _blocks(program.variables, "x", program.lower.size)
+    elif isinstance(problem, OrderProblem) and problem.full_program.variables[0].label == "π":
+        blocks = problem.full_program.variables[:1]
     else:
         raise InvalidSolutionError(
             f"a point of {type(problem).__name__} cannot be read from a cvxpy.Problem; pass "
@@ -308,8 +312,20 @@ def solve_statement(statement: Any, problem: Problem) -> SolverResult:
     parts = [np.ravel(values[block.label]) for block in blocks]
     if getattr(problem, "variables", ())[-1:] == (Block(CONSTANT, ()),):
         parts.append(np.ones(1))
-    point = np.concatenate(parts)
-    return SolverResult(point.astype(np.float64), None, str(statement.status))
+    point = np.concatenate(parts).astype(np.float64)
+    found = _order_of_cells(problem, blocks[0], point) if isinstance(problem, OrderProblem) else point
+    return SolverResult(found, None, str(statement.status))
+
+
+def _order_of_cells(problem: OrderProblem, cells: Block, mass: Floats) -> Ints:
+    """The document at each position, from one number per cell; InvalidSolutionError unless they are zeros and ones."""
+    if np.abs(mass - np.round(mass)).max() > INTEGRAL:
+        raise InvalidSolutionError(
+            "the optimum of the cvxpy.Problem has fractions in π; add the constraint "
+            "π == cvxpy.Variable(π.shape, boolean=True)"
+        )
+    at = np.array(cells.index if cells.labeled else list(np.ndindex(cells.shape)))[mass > 0.5]
+    return order_of_cells(at @ [problem.documents, 1], problem.positions, problem.documents)
 
 
 def _blocks(blocks: tuple[Block, ...], usual: str, size: int) -> tuple[Block, ...]:

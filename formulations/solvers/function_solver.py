@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import check_type, each
 from formulations.errors import InvalidSolutionError, UnknownSolverError
-from formulations.problems.assignment import OrderProblem
+from formulations.problems.assignment import Assignment, OrderProblem
 from formulations.problems.cvxpy_problem import is_model
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.cvxpy_models import solve_statement
@@ -41,6 +41,15 @@ class FunctionSolver:
     @property
     def spec(self) -> str:
         return f"own:{self.name}"
+
+    def cure_of(self, error: BaseException, problem: Problem) -> str:
+        """Where the data are, after an error of a function that may have taken the problem for its matrix."""
+        if not isinstance(error, AttributeError | TypeError | ValueError):
+            return ""
+        data = ", ".join(f"problem.{one.name}" for one in fields(cast(Any, problem)))
+        if isinstance(problem, Assignment):
+            data = "problem.costs, to minimize, or problem.masked_profit(), to maximize"
+        return f". The function receives this {type(problem).__name__}, no matrix; read {data}"
 
     def reason_unsupported(self, problem: Problem) -> str | None:
         return None if self.declining is None else self.declining(problem)
@@ -110,14 +119,15 @@ def function_solver(
 
     Args:
         function: maps a problem to a point, a `SolverResult(x, y)` with duals, a `Solution`, or a cvxpy.Problem made
-            by changing `problem.to_cvxpy()`, which cvxpy then solves. The point of a ranking or an assignment is the
-            document at each position, a 0/1 matrix, or a pair (rows, columns). Value, feasibility and bound are
-            recomputed for the unchanged problem; without duals the bound is recovered from the point.
+            by changing `problem.to_cvxpy()`, which cvxpy then solves. An `Assignment` has its matrix in `costs`, to
+            minimize, and in `masked_profit()`, to maximize. The point of a ranking or an assignment is the document at
+            each position, a 0/1 matrix, or a pair (rows, columns). Value, feasibility and bound are recomputed for the
+            unchanged problem; without duals the bound is recovered from the point.
         accepts: the problem classes that the function accepts, one at least; bridges restate others, such as a ranking
             as an `Assignment` or a `LinearProgram`, and map the answer back.
         name: its name in results, after "own:"; by default the function's name.
         package: the distribution whose version is reported.
-        rejects: the reason why a problem of an accepted class cannot be solved; None if it can.
+        rejects: the reason why a problem of an accepted class cannot be solved ("integers only"); None if it can.
 
     `formulations.testing.check_solver(function_solver(...))` runs the checks that our own solvers pass.
     """

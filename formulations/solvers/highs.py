@@ -117,15 +117,16 @@ class Highs(Solver):
         if integer and self.time_limit is not None:  # first, because the search may use up all of the time
             began = perf_counter()
             relaxed = self._relaxed_duals(problem, self.time_limit / 2)
-            own = replace(self, time_limit=max(self.time_limit - (perf_counter() - began), LEAST))
+            least = min(LEAST, self.time_limit)
+            own = replace(self, time_limit=max(self.time_limit - (perf_counter() - began), least))
         run = _Run(problem, own, relaxed=False)
-        if integer and warm_start is not None and warm_start.has_point_for(problem):
-            run.suggest(warm_start.x)
         warm = not integer and warm_start is not None and run.set_basis(warm_start.details.get("basis"))
+        if not warm and warm_start is not None and warm_start.has_point_for(problem):
+            run.suggest(warm_start.x)
         message = run.solve()
         if not integer:
             found = run.result(message)
-            if warm and problem.solution(found.x, found.y).status is not Status.OPTIMAL:  # ERGO-Code/HiGHS#3194
+            if warm_start and problem.solution(found.x, found.y).status is not Status.OPTIMAL:  # ERGO-Code/HiGHS#3194
                 run.highs.clearSolver()
                 found = run.result(run.solve())
             if run.sharpen():
@@ -307,11 +308,11 @@ class _Run:
             raise SolverError(f"HiGHS failed in {step}: {self.highs.modelStatusToString(self.highs.getModelStatus())}")
 
     def suggest(self, x: Floats) -> None:
-        """Start the integer search from x."""
+        """Start the integer search from x, or the simplex method if x is a vertex; other points are ignored."""
         import highspy
 
         point = highspy.HighsSolution()
-        point.col_value = [float(value) for value in x]
+        point.col_value = (x / self.length).tolist()
         self._check(self.highs.setSolution(point), "setSolution")
 
     def set_basis(self, basis: Any) -> bool:

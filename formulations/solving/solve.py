@@ -38,7 +38,7 @@ from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRan
 from formulations.solvers import as_solver, compatible_solvers, default_solvers, get_solver, version_of
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.exact import ExactArgmax
-from formulations.solvers.function_solver import function_solver
+from formulations.solvers.function_solver import FunctionSolver, function_solver
 from formulations.solvers.highs import Highs, refit
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound, verified_verdict
@@ -126,8 +126,9 @@ def solve(
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
             returns the best answer with the best bound; it logs its choices.
         warm_start: a solution of a similar problem. "highs" starts from its basis, also after rows or columns were
-            added, and integer searches of "highs" and "cp_sat" from its point; "active_set" from its weights; "cvxpy"
-            solvers where a `cvxpy.Problem` is solved again. Others ignore it.
+            added, or from its point, if it is a feasible vertex; integer searches of "highs" and "cp_sat" from any
+            point; "active_set" from its weights; "cvxpy" solvers where a `cvxpy.Problem` is solved again. Others ignore
+            it, as all do a point of another class of problem, such as the order of an assignment.
         rel_gap: a sufficient relative gap, for solvers with a `tolerance` or `rel_gap`; value and bound are proved in
             any case. By default integer programs are solved to a gap of 0.
         directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them. Without
@@ -306,7 +307,8 @@ def _solve_restated(
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
-        raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
+        cure = solver.cure_of(error, restated) if isinstance(solver, FunctionSolver) else ""
+        raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}{cure}") from error
     if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
         raise InvalidSolutionError(f"{solver.spec!r} returned {type(answer).__name__}, no SolverResult with an array x")
     seconds = perf_counter() - began

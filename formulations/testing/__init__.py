@@ -32,7 +32,8 @@ def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type
 
     Checked: it is a frozen dataclass with the fields of the protocol; every answer is feasible, and its value and bound
     are certified; the value is the optimum (by brute force for rankings, within `accuracy` otherwise), and no bound
-    excludes it; shuffling documents or planes does not change the value; infeasible problems are not solved.
+    excludes it; shuffling documents or planes does not change the value; infeasible problems are not solved. Instances
+    that the solver rejects, such as costs that are no integers (`function_solver(rejects=)`), are left out.
 
     accuracy: the largest gap, relative to the objective, for real variables.
     """
@@ -118,9 +119,12 @@ def _check_batch(solver: Solver) -> None:
         for _, problem, optimum in instances(RankTwoAssignment)
         if optimum is not None
         and isinstance(problem, RankTwoAssignment)
+        and solves(solver, problem)
         and min(problem.discount[-1], problem.position_weights[-1]) >= 0
     ]
     problems = [problem for problem, _ in stated]
+    if not problems:
+        return
     offsets = np.cumsum([0] + [problem.documents for problem in problems])
     columns = {}
     for name in ("scores", "gain", "discount", "position_weights"):

@@ -144,6 +144,11 @@ class Columns:
         return found
 
     @property
+    def named(self) -> dict[str, str]:
+        """The columns of --qid, --relevance and --document, by role, where these were passed."""
+        return {role: name for role in ("qid", "relevance", "document") if (name := getattr(self, role)) is not None}
+
+    @property
     def options(self) -> list[str]:
         """The options that were passed."""
         return [f"--{one.name}" for one in fields(self) if getattr(self, one.name) not in (None, ())]
@@ -343,7 +348,7 @@ def as_options(message: str) -> str:
         (r"or name the columns that are attributes: attributes=\[\.\.\.\]", "or drop it: --drop COLUMN"),
         (", or relevance=None if the table has no grades", ""),
         (
-            "(read with missing=0.0, or )?read with missing=nan, for rankers that take NaN",
+            "(read with missing=0.0, or )?read with missing=np.nan and fit .*BoostedRanker.",
             "train with --missing indicator or --ranker boosted",
         ),
         (
@@ -517,7 +522,7 @@ def _first_sentence(text: str) -> str:
 
 GROUPS = {
     "Data": "qid relevance document features drop user item rating validate unjudged attributes test_file items_file "
-    "ratings_file test_per_user train_per_user users qrels scores n_features sparse float32",
+    "ratings_file test_per_user train_per_user users qrels scores baseline n_features sparse float32",
     "Model": "model ranker measure map_ bound lam convention k at_most at_least exactly on_infeasible "
     "popularity sweeps",
     "Solver": "argmax_solvers master_solvers methods effort seed tolerance powell n_random_directions",

@@ -131,6 +131,6 @@ def _curve(curve: SensitivityCurve) -> dict[str, Any]:
     for (limit, *values), empty, integral in zip(numbers.tolist(), curve.empty, curve.integral, strict=True):
         known = [None if np.isnan(one) else one for one in values]  # a share has no dual value
         rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *known, "yes" if integral else "no"])
-    head = ["limit", "value", "proven bound", "linear program", "dual value", "integral"]
+    head = ["limit", "value", "proven bound", "linear program", "LP price", "LP integral"]
     caption = f"Cost of each limit: {curve.name}"
     return {"drawings": [limit_curve(curve)], "head": head, "rows": rows, "caption": caption}

@@ -50,6 +50,31 @@ def test_true_answers_are_certified(form, name, problem):
     assert float(certificate.value) == pytest.approx(solution.value, abs=problem.rounding)
 
 
+def test_what_only_the_solver_claims_is_called_a_claim():
+    """A knapsack with a fractional relaxation, solved by one that calls any point optimal: its duals prove 19.4."""
+    rows = csr_array([[5.0, 4.0, 3.0]])
+    program = LinearProgram(
+        np.array([9.0, 8.0, 6.0]), rows, np.full(1, -np.inf), np.full(1, 10.0), np.zeros(3), np.ones(3),
+        integer=np.ones(3, dtype=bool),
+    )  # fmt: skip
+
+    def liar(problem):
+        return SolverResult(np.zeros(3), details={"reported_status": "OPTIMAL", "reported_bound": 0.0})
+
+    solution = solve(program, liar)
+    certificate = certify(program, solution)
+    assert (solution.verdict, certificate.claim) == ("optimal (claimed)", "optimal (claimed)")
+    assert certificate.gap > 19.0
+    assert "claim='optimal (claimed)'" in repr(certificate)
+    assert "optimal (claimed)" in certificate._repr_html_()
+    assert certify(program, solution, exact=True).claim == "optimal (claimed)"
+    assert certify(program, solve(program, lambda problem: np.zeros(3))).claim == ""
+    with pytest.raises(CertificateError, match="it is called optimal, with value 0"):
+        certify(program, replace(solution, status=Status.OPTIMAL))
+    proved = replace(program, row_upper=np.full(1, 12.0))
+    assert certify(proved, solve(proved, "highs")).claim == ""
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("solver", ["exact", "scipy"])

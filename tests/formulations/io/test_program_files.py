@@ -1,6 +1,7 @@
 """Files of programs are read as they were written and as HiGHS reads them; what is none is a typed error."""
 
 import gzip
+import json
 from contextlib import nullcontext
 
 import numpy as np
@@ -109,6 +110,21 @@ def test_sets_of_rankings_survive_the_way_through_a_file(tmp_path):
         assert solve(read_program(tmp_path / name), "highs").value == pytest.approx(solve(problem).value)
 
 
+def test_a_variable_of_a_large_file_is_found_by_its_name_in_cvxpy(tmp_path):
+    size = 250
+    program = LinearProgram(
+        np.arange(float(size)), np.ones((1, size)), [1.0], [2.0], np.zeros(size), np.ones(size),
+    )  # fmt: skip
+    program.write(tmp_path / "p.mps")
+    read = read_program(tmp_path / "p.mps")
+    model = read.to_cvxpy()
+    (x,) = model.variables()
+    model.solve()
+    named = solve(read).primal
+    for name in ("x_0", "x_248", "x_249"):
+        assert x[read.program.names[0].index(name)].value == pytest.approx(named[name], abs=1e-6)
+
+
 def test_a_file_by_hand(tmp_path):
     (tmp_path / "p.lp").write_text(
         "\\ a comment\nMaximize\n obj: 3 x + 2y - z + 4\nSubject To\n c1: x + y + z <= 10 + 2\n -2 <= x - y <= 3\n"
@@ -116,6 +132,8 @@ def test_a_file_by_hand(tmp_path):
     )
     read = read_program(tmp_path / "p.lp")
     assert [block.label for block in read.variables] == ["x", "y", "z", "objective constant"]
+    assert list(solve(read).primal) == ["x", "y", "z"]
+    assert json.loads(json.dumps(solve(read).primal)) == solve(read).primal
     np.testing.assert_array_equal(read.row_lower, [-np.inf, -2.0, 1.0])
     np.testing.assert_array_equal(read.row_upper, [12.0, 3.0, np.inf])
     np.testing.assert_array_equal(read.matrix.toarray()[2], [1.0, 0.0, 1.0, 0.0])

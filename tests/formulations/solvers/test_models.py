@@ -22,17 +22,20 @@ from formulations import (
     LinearProgram,
     Proof,
     QuadraticProgram,
+    RankingSet,
     UnboundedError,
     UnsupportedProblemError,
     as_problem,
     certify,
     compatible_solvers,
+    constrained_ranking,
     function_solver,
     integrality_gap,
     l1_margin_dual,
     margin_dual,
     marginal_ranking,
     matching,
+    pairwise_ranking,
     ranking,
     sensitivity,
     solve,
@@ -398,7 +401,55 @@ def test_a_function_changes_a_linear_program():
     by_program = function_solver(lambda problem: problem.to_cvxpy(), accepts=LinearProgram)
     assert solve(matching([[3.0, 2.0, 9.0], [2.0, 1.0, 8.5]]), by_program).value == pytest.approx(11.5)
     with pytest.raises(InvalidSolutionError, match="accepts=LinearProgram"):
-        solve(matching([[3.0, 2.0]]), lambda problem: problem.to_cvxpy())
+        solve(pairwise_ranking([0.3, 0.1], [0, 1], "AP"), lambda problem: problem.to_cvxpy())
+
+
+SCORES = np.outer([1.0, 0.5], [6.0, 5.0, 1.0])
+AT_MOST = RankingSet(3, 2).at_most(1, documents=[0, 1], name="q")
+
+
+@pytest.mark.parametrize(
+    ("problem", "changed"),
+    [
+        (matching(SCORES), [1, 0]),
+        (matching(-SCORES, sense="min"), [1, 0]),
+        (matching(np.where([[True, True, False], [True] * 3], SCORES, -np.inf)), [1, 0]),
+        (ranking([6.0, 5.0, 1.0], [0.0, 0.0, 0.0], discount=[0.0, 0.0], position_weights=[1.0, 0.5]), [1, 0]),
+        (constrained_ranking(SCORES, AT_MOST), [1, 2]),
+        (constrained_ranking(SCORES, AT_MOST.forbid([2], [0])), [1, 2]),
+        (constrained_ranking(SCORES, AT_MOST.penalized("q", penalty=9.0)), [1, 2]),
+    ],
+    ids=["matching", "costs", "forbidden", "ranking", "constrained", "constrained, forbidden", "soft"],
+)
+def test_a_row_is_added_to_a_ranking(problem, changed):
+    """The first document may not be first; the bound is that of the unchanged problem."""
+
+    def with_row(problem):
+        stated = problem.to_cvxpy()
+        cells = {variable.name(): variable for variable in stated.variables()}["π"]
+        first = cells[0, 0] if cells.ndim == 2 else cells[0]
+        return cp.Problem(stated.objective, [*stated.constraints, first <= 0])
+
+    assert solve(problem, lambda problem: problem.to_cvxpy()).order.tolist() == solve(problem).order.tolist()
+    found = solve(problem, with_row)
+    assert found.order.tolist() == changed
+    assert found.bound == pytest.approx(solve(problem).value)
+    certify(problem, found)
+
+
+def test_a_row_that_makes_a_ranking_fractional_names_the_cure():
+    def with_row(problem, integral):
+        stated = problem.to_cvxpy()
+        (π,) = stated.variables()
+        whole = [π == cp.Variable(π.shape, boolean=True)] if integral else []
+        return cp.Problem(stated.objective, [*stated.constraints, π[0, 0] + π[1, 1] <= 1, *whole])
+
+    problem = matching([[3.0, 1.0], [1.0, 3.0]])
+    with pytest.raises(
+        InvalidSolutionError, match=r"fractions in π; add .* π == cvxpy.Variable\(π.shape, boolean=True"
+    ):
+        solve(problem, lambda problem: with_row(problem, False))
+    assert solve(problem, lambda problem: with_row(problem, True)).order.tolist() == [1, 0]
 
 
 # Quadratic programs of every tool

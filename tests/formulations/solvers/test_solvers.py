@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from planted.solvers import OneGroup
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
@@ -111,6 +112,31 @@ def test_a_users_own_solver_of_ten_lines_is_checked_and_used():
     ).order.tolist() == [1]
 
 
+def test_a_solver_of_a_cost_matrix_needs_one_attribute():
+    problem = matching([[2.0, np.inf, 5.0], [4.0, 1.0, 3.0]], sense="min")
+    assert problem.costs.tolist() == [[2.0, INF, 5.0], [4.0, 1.0, 3.0]]
+    assert solve(problem, lambda problem: linear_sum_assignment(problem.costs)).value == 3.0
+    assert matching([[2.0, -INF, 0.0]]).costs.tolist() == [[-2.0, INF, 0.0]]
+    for mistaken in (linear_sum_assignment, lambda problem: problem.cost, lambda problem: float(problem)):
+        with pytest.raises(SolverError, match=r"crashed: .* receives this Assignment, no matrix; read problem\.costs"):
+            solve(problem, mistaken)
+    with pytest.raises(SolverError, match=r"this LinearProgram, no matrix; read problem\.objective, problem\.matrix"):
+        solve(restated(problem, LinearProgram), lambda program: float(program))
+
+
+def test_a_solver_of_integers_is_checked_on_the_instances_that_it_accepts():
+    def integers(problem):
+        assert not (problem.profit % 1).any()
+        return linear_sum_assignment(problem.costs)
+
+    reason = function_solver(
+        integers, accepts=Assignment, rejects=lambda problem: "integers only" if (problem.profit % 1).any() else None
+    )
+    checked = check_solver(reason)
+    assert "Assignment: tied" in checked
+    assert "Assignment: random" not in checked
+
+
 def test_a_solver_that_is_not_optimal_does_not_pass():
     with pytest.raises(AssertionError, match=r"'greedy' on .* the optimum is"):
         check_solver(Greedy())
@@ -121,15 +147,25 @@ def test_a_solver_that_is_not_optimal_does_not_pass():
     certify(solution.problem, solution)
 
 
-@pytest.mark.parametrize("answer", [[0, 0], [0, 7], [0], [0.0, 1.0], [-1, 0]])
-def test_an_answer_that_is_no_order_is_a_failure(answer):
+@pytest.mark.parametrize(
+    ("answer", "flaw"),
+    [
+        ([0, 0], r"document \(column\) 0 of position \(row\) 1 is also that of 0$"),
+        ([0, 7], r"7 of position \(row\) 1 is not one of 0 to 1$"),
+        ([0], "must be 2 integers"),
+        ([0.0, 1.0], "must be 2 integers"),
+        ([-1, 0], r"-1 of position \(row\) 0 is not one of 0 to 1$"),
+        ([1, 0], r"0 of position \(row\) 1 is forbidden there$"),
+    ],
+)
+def test_an_answer_that_is_no_order_is_a_failure(answer, flaw):
     @dataclass(frozen=True)
     class Broken(Greedy):
         def solve(self, problem, warm_start=None):
             return SolverResult(np.array(answer))
 
-    with pytest.raises(SolverError, match="infeasible or malformed point"):
-        solve(matching(np.eye(2)), Broken())
+    with pytest.raises(SolverError, match=f"infeasible or malformed point .*{flaw}"):
+        solve(matching(np.eye(2), allowed=[[True, True], [False, True]]), Broken())
 
 
 def test_check_problem_compares_all_solvers_that_reach_it():

@@ -82,6 +82,27 @@ def test_a_basis_that_misleads_changes_no_answer():
         assert found.value == pytest.approx(right.value, rel=1e-12)
 
 
+def test_a_point_without_a_basis_saves_iterations_and_changes_no_value():
+    """Of a vertex that is feasible; a point that is not is ignored."""
+    rng = np.random.default_rng(8)
+    cold, warm, ignored = 0, 0, 0
+    for _ in range(6):
+        program = covering(rng)
+        start = replace(solve(program, "highs"), details={})
+        changed = replace(program, objective=program.objective * (1.0 + 0.02 * rng.normal(size=80)))
+        found, separate = solve(changed, "highs", start), solve(changed, "highs")
+        assert found.status is separate.status is Status.OPTIMAL
+        assert found.value == pytest.approx(separate.value, rel=1e-12)
+        warm, cold = warm + found.details["iterations"], cold + separate.details["iterations"]
+        broken = solve(changed, "highs", replace(start, x=rng.normal(size=80)))
+        assert broken.value == pytest.approx(separate.value, rel=1e-12)
+        ignored += broken.details["iterations"]
+    assert 2 * warm < cold == ignored, (warm, cold, ignored)
+    small = replace(program, lower=program.lower * 1e-9, upper=program.upper * 1e-9, row_lower=program.row_lower * 1e-9)
+    start = replace(solve(small, "highs"), details={})
+    assert solve(small, "highs", start).details["iterations"] == 0
+
+
 @pytest.mark.parametrize("solver", ["highs", "cp_sat"])
 def test_integer_searches_start_from_a_point(solver):
     rng = np.random.default_rng(4)

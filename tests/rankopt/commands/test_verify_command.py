@@ -295,8 +295,8 @@ def test_sweep_prints_curves_and_draws_them(tmp_path):
     file.write_text(SWEPT, encoding="utf-8")
     arguments = ["verify", str(file), "--sensitivity", "old=1:3", "--sensitivity", "new=0:2"]
     text = CliRunner().invoke(rankopt, [*arguments, "--report", str(page)]).stdout
-    assert "old at most  value  price  integral" in text
-    assert "new at least  value  price  integral" in text
+    assert "old at most  value  LP price  LP integral" in text
+    assert "new at least  value  LP price  LP integral" in text
     assert "Cost of the limits" in page.read_text(encoding="utf-8")
     told = json.loads(CliRunner().invoke(rankopt, [*arguments, "--json"]).stdout)["sweep"]
     orders = [np.array(order) for order in permutations(range(5), 3)]
