@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -184,7 +183,7 @@ def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
 
 
 def _users_in(bounds: Any) -> int:
-    return sum(high > low for low, high in pairwise(bounds.tolist()))
+    return int((bounds[1:] > bounds[:-1]).sum())
 
 
 def _split_text(ratings: Ratings, split: Split, n: int | None) -> str:

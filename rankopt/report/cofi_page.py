@@ -64,10 +64,8 @@ def no_factors(dimensions: int) -> str:
 def advice_on_lists(ranker: Any) -> str:
     """The sentence for a model that leaves the unrated pairs out."""
     other = "" if ranker.loss == "regression" else "--loss regression "
-    advice = (
-        f"For lists among all items try {other}--unrated-weight 0.05 to 0.4, chosen by --test-per-user 5: this model"
-    )
-    return "" if ranker.unrated_weight else f"{advice} is of rated pairs alone."
+    advice = f"For lists among all items try {other}--unrated-weight 0.05 to 0.4, chosen by --test-per-user 5."
+    return "" if ranker.unrated_weight else advice
 
 
 def _short(protocol: str) -> str:

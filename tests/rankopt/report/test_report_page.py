@@ -346,7 +346,7 @@ def test_who_leads_on_test_ratings_is_to_be_used_there():
     told = f"To order items that a user has chosen use: {ahead[0]}. To recommend among all use: {ahead[1]}."
     first, _, hint = first.partition(" For lists among all items try --unrated-weight 0.05 to 0.4, ")
     assert first.endswith(f"Use {ahead[0]}." if ahead[0] == ahead[1] else told)
-    assert hint == "chosen by --test-per-user 5: this model is of rated pairs alone."
+    assert hint == "chosen by --test-per-user 5."
     cells = ["+.1", "-.1 to +.3", "p = .3"]
     tests = [["a", "rated items", *cells, "cofi is not ahead of means. Use means."], ["b", "all items", *cells, ""]]
     tested = finding(page_of_cofi(ranker, list(judged.items()), None, "genre", "sample", "", tests))
