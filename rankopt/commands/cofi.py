@@ -352,6 +352,7 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
 @click.option("--users", multiple=True, metavar="ID", help="A user; repeatable.  [default: all]")
 @click.option("--ratings", "ratings_file", type=common.FILE,
               help="Ratings of new users, who get the lists.")  # fmt: skip
+@click.option("--reg", type=float, help="Regularization of the users of --ratings, relative as in training.")
 @common.rating_options
 @click.option("--items", "items_file", type=common.EXISTING, help="Attributes of items: CSV with a header.")
 @click.option("--k", type=click.IntRange(1), default=10, help="Number of items per user.")
@@ -359,7 +360,9 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
               help="c of c log(1 + number of ratings), added to the score of an item.")  # fmt: skip
 @click.option("--at-most", multiple=True, metavar="N:ATTR", help="3:seller: at most three items of each seller.")
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="2:brand=own: two items of the brand own.")
-@click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:brand=own@1: the first is of the brand own.")
+@click.option(
+    "--exactly", multiple=True, metavar="N:ATTR", help="1:brand=own@1: the first (of @5: the first 5) is of brand own."
+)
 @click.option("--never", multiple=True, metavar="ITEM", help="An item that is in no list; repeatable.")
 @click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error",
               help="For a user without an admissible list of k: fail, or shorten the list.")  # fmt: skip
@@ -372,7 +375,7 @@ def recommend(
     model: str, users: tuple[str, ...], ratings_file: str | None, items_file: str | None, k: int, popularity: float,
     at_most: tuple[str, ...], at_least: tuple[str, ...], exactly: tuple[str, ...], never: tuple[str, ...],
     on_infeasible: Literal["error", "truncate"], output: str | None, json_: bool, user: str | None, item: str | None,
-    rating: str | None,
+    rating: str | None, reg: float | None,
 ) -> None:  # fmt: skip
     """Recommend to each user the best items that the user has not rated.
 
@@ -392,9 +395,9 @@ def recommend(
     if items_file is not None:
         _add_attributes(ranker, items_file)
     named = {"user": user, "item": item, "rating": rating}
-    if ratings_file is None and any(name is not None for name in named.values()):
-        raise click.UsageError("--user, --item and --rating name columns of the file of --ratings; give it too")
-    source: Any = ranker if ratings_file is None else _fold_in(ranker, _read(ratings_file, None, named), model)
+    if ratings_file is None and any(one is not None for one in (*named.values(), reg)):
+        raise click.UsageError("--user, --item, --rating and --reg are options of the file of --ratings; give it too")
+    source: Any = ranker if ratings_file is None else _fold_in(ranker, _read(ratings_file, None, named), model, reg)
     user_ids = ranker.user_ids_ if source is ranker else source.seen.users
     ids = [_typed(one, user_ids) for one in users]
     known = user_ids.tolist()
@@ -416,7 +419,7 @@ def recommend(
     banned = {_typed(one, ranker.item_ids_) for one in never}
     among = None if not banned else [one for one in ranker.item_ids_.tolist() if one not in banned]
     if absent := sorted(map(str, banned.difference(ranker.item_ids_.tolist()))):
-        click.echo(f"warning: --never {shlex.quote(absent[0])}: {model} has no such item; correct or omit it", err=True)
+        raise DataError(f"--never {absent[0][:60]!r}: {model} has no such item; correct the id or leave it out")
     with common.cures_as_options():
         lists = source.recommend(ids or None, k, among=among, popularity=popularity, constraints=rules).to_frame()
     titles = ranker.item_attributes_.get("title")
@@ -451,7 +454,7 @@ def _add_attributes(ranker: CofiRanker, file: str) -> None:
     ranker._seen = known
 
 
-def _fold_in(ranker: CofiRanker, ratings: Ratings, model: str) -> KnownModel:
+def _fold_in(ranker: CofiRanker, ratings: Ratings, model: str, reg: float | None) -> KnownModel:
     """The model of the users of these ratings. Raises DataError for a user of the training ratings."""
     from rankopt.ratings import Ratings
 
@@ -467,4 +470,4 @@ def _fold_in(ranker: CofiRanker, ratings: Ratings, model: str) -> KnownModel:
             "users; leave their rows out, or train again with all ratings"
         )
     with printed_warnings():
-        return ranker.fold_in(Ratings.from_arrays(users, items, ratings.values))
+        return ranker.fold_in(Ratings.from_arrays(users, items, ratings.values), reg=reg)

@@ -19,14 +19,8 @@ decimal comma.
 Parquet and Feather files (extra `tables`) have columns user, item and rating; others are ignored. Ids are integers or
 text, as stored.
 
-Item files of MovieLens have the title and the genres of each film:
-
-    1|Toy Story (1995)|01-Jan-1995||http://...|0|0|0|1|1|1|0|...    u.item: 19 flags, named in u.genre
-    1::Toy Story (1995)::Animation|Children's|Comedy                 movies.dat
-    movieId,title,genres                                             movies.csv
-    sku;seller;brand                                                 any file with a header that names the item
-
-Plain or gzip; UTF-8, else Latin-1 (both older sets).
+Item files are u.item next to u.genre, movies.dat, movies.csv, or any file with a header that names the item; plain or
+gzip, UTF-8, else Latin-1 (both older sets).
 """
 
 import csv

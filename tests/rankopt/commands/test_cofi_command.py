@@ -263,9 +263,8 @@ def test_a_ban_reads_the_truth_as_it_is_usually_written(shop):
 
 def test_items_may_be_banned_by_their_ids(shop):
     model, (first, second) = load_model(shop / "m"), recommended(shop, *USERS, "--k", 2)[0]["c001"]
-    words = ("--never", first, "--never", second, "--never", "SKU,0")
-    lists, said = recommended(shop, *USERS, "--k", 5, *words)
-    assert said == f"warning: --never SKU,0: {shop / 'm'} has no such item; correct or omit it\n"
+    words = ("--never", first, "--never", second)
+    lists, _ = recommended(shop, *USERS, "--k", 5, *words)
     assert lists == dict(model.recommend(["c001", "c007"], 5, among={*model.item_ids_.tolist()} - {first, second}))
     longer = model.recommend(["c001", "c007"], 7)
     assert all(
@@ -275,6 +274,8 @@ def test_items_may_be_banned_by_their_ids(shop):
     guests = [recommended(shop, "--ratings", shop / "new.csv", "--k", 3, *some)[0]["17"] for some in ((), words)]
     assert guests[1][:1] == [one for one in guests[0] if one not in (first, second)][:1]
     assert not {first, second} & {*guests[1]}
+    with pytest.raises(DataError, match=r"--never 'SKU-0': .* has no such item; correct the id or leave it out"):
+        recommended(shop, *words, "--never", "SKU-0")
     with pytest.raises(DataError, match=r"no attribute 'sku' .*or ban single items by --never ITEM"):
         recommended(shop, "--at-most", f"0:sku={first}")
 
@@ -285,6 +286,11 @@ def test_new_users_are_folded_in_by_the_command(shop):
     guest = Ratings.from_arrays(["17"] * 2, ["SKU-3", "SKU-5"], [2.5, 0.5])
     assert lists == dict(load_model(shop / "m").fold_in(guest).recommend(k=4))
     assert "1 of 3 ratings are of items that the model does not know, such as 'none'" in said
+    lists, _ = recommended(shop, "--ratings", shop / "new.csv", "--k", 4, "--reg", 0.05)
+    assert lists == dict(load_model(shop / "m").fold_in(guest, reg=0.05).recommend(k=4))
+    alone = CliRunner().invoke(rankopt, ["recommend", str(shop / "m"), "--reg", "0.05"])
+    assert alone.exit_code == 2
+    assert "options of the file of --ratings" in alone.stderr
     (shop / "new.csv").write_text("customer;sku;stars\nc001;SKU-3;2,5\n")
     with pytest.raises(DataError, match=r"'c001', for example., and --ratings is for new users; leave their rows out"):
         recommended(shop, "--ratings", shop / "new.csv")
