@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -316,16 +316,8 @@ def _requested_users(ids: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-class SupportsRecommend(Protocol):
-    """Anything with the method `recommend` of `CofiRanker`."""
-
-    def recommend(
-        self, users: Any = None, k: int = 10, *, constraints: Admissible | None = None
-    ) -> Recommendations: ...
-
-
 def quota_sensitivity(
-    ranker: SupportsRecommend, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
+    ranker: Any, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
 ) -> SensitivityCurve:
     """The weighted mean score Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1), of each user's best list with at most so
     many items of each label: `limits` below k, and k, which is the list without a quota. The value is NaN where a

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -114,7 +113,7 @@ def cofi(
     parted = "" if split is None or test_file is not None else _split_text(ratings, split, train_per_user)
     interrupted = ranker.certificate_.stop == "interrupted from the keyboard"
     accuracy = [] if split is None else _accuracy(ranker, split, str(ranker.measure))
-    compared = _compare(accuracy)
+    compared = _compare(ranker, accuracy)
     prices, sampled = _quota_sensitivity(ranker, by) if report is not None else (None, "")
     _print_result(ranker, accuracy, compared, seconds, model, parted, json_)
     if model is None:
@@ -184,7 +183,7 @@ def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
 
 
 def _users_in(bounds: Any) -> int:
-    return sum(high > low for low, high in pairwise(bounds.tolist()))
+    return int((bounds[1:] > bounds[:-1]).sum())
 
 
 def _split_text(ratings: Ratings, split: Split, n: int | None) -> str:
@@ -226,30 +225,26 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     ]
 
 
-PAIRS = ((0, (2, 3), 0), (1, (4,), 1), (1, (5,), 1))
-"""Rows of the table of accuracy that are compared, the ranker with the best of the others, and the column: 0 rated
-items, 1 all items."""
-
-
-def _compare(accuracy: list[tuple[str, list[RatingsEvaluation]]]) -> list[tuple[str, str, Comparison, str]]:
-    """Paired tests with baselines: what is compared, candidates, test, and a sentence if the ranker is not ahead."""
+def _compare(
+    ranker: CofiRanker, accuracy: list[tuple[str, list[RatingsEvaluation]]]
+) -> list[tuple[str, str, Comparison, str]]:
+    """Paired tests of the better list of the ranker with the best baseline, among rated and among all items: what is
+    compared, candidates, test, and a sentence with advice if the ranker is not ahead."""
     from rankopt.evaluation import compare
 
     found = []
-    for ours, others, column in PAIRS if accuracy and accuracy[0][1][0].n_users > 1 else ():
-        name, own = accuracy[ours]
-        _, baseline, theirs = max((accuracy[other][1][column].mean, *accuracy[other]) for other in others)
-        among = ("rated items", "all items")[column]
-        test = compare(own[column], theirs[column], test="t", resamples=1000)
+    for column, among in enumerate(("rated items", "all items") if accuracy and accuracy[0][1][0].n_users > 1 else ()):
+        rows = [(every[column].mean, name, every[column]) for name, every in accuracy]
+        (_, name, own), (_, baseline, theirs) = max(rows[:2]), max(rows[2:])
+        test = compare(own, theirs, test="t", resamples=1000)
         sentence = ""
         if test.interval[0] <= 0:
             how = "is behind" if test.difference < 0 else "is not significantly ahead of"
             unsure = ", not significantly" if test.difference < 0 <= test.interval[1] else ""
-            sentence = (
-                f"Among {among}, {name} {how} {baseline}{unsure} (difference {test.difference:+.4f}, {_p(test)})."
-            )
-            if column == 0:
-                sentence += " Try --popularity-prior 0 or another --loss, or use rankopt.ratings.ItemMeanBaseline."
+            other = "Omit --unrated-weight" if ranker.unrated_weight else "Try --popularity-prior 0 or another --loss"
+            advice = f"Use {baseline}" if column else f"{other}, or use rankopt.ratings.ItemMeanBaseline"
+            size = f"difference {test.difference:+.4f}, {_p(test)}"
+            sentence = f"Among {among}, {name} {how} {baseline}{unsure} ({size}). {advice}."
         found.append((f"{name} - {baseline}", among, test, sentence))
     return found
 
@@ -318,9 +313,9 @@ def _print_result(
         ],
     )  # fmt: skip
     click.echo(f"\ntraining ended: {proved.ending}")
-    if not learned.used:
-        from rankopt.report.cofi_page import no_factors
+    from rankopt.report.cofi_page import advice_on_lists, no_factors
 
+    if not learned.used:
         click.echo(no_factors(learned.dimensions))
     if accuracy:
         click.echo()
@@ -335,6 +330,7 @@ def _print_result(
         for *_, sentence in compared:
             if sentence:
                 click.echo(f"\n{sentence}")
+    click.echo(f"\n{advice}" if (advice := advice_on_lists(ranker)) else "", nl=bool(advice))
     if parted:
         click.echo(f"\n{parted}.")
 
@@ -356,6 +352,7 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
 @click.option("--users", multiple=True, metavar="ID", help="A user; repeatable.  [default: all]")
 @click.option("--ratings", "ratings_file", type=common.FILE,
               help="Ratings of new users, who get the lists.")  # fmt: skip
+@click.option("--reg", type=float, help="Regularization of the users of --ratings, relative as in training.")
 @common.rating_options
 @click.option("--items", "items_file", type=common.EXISTING, help="Attributes of items: CSV with a header.")
 @click.option("--k", type=click.IntRange(1), default=10, help="Number of items per user.")
@@ -363,19 +360,22 @@ def _recommend_line(model: str, accuracy: list[tuple[str, list[RatingsEvaluation
               help="c of c log(1 + number of ratings), added to the score of an item.")  # fmt: skip
 @click.option("--at-most", multiple=True, metavar="N:ATTR", help="3:seller: at most three items of each seller.")
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="2:brand=own: two items of the brand own.")
-@click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:brand=own@1: the first is of the brand own.")
+@click.option(
+    "--exactly", multiple=True, metavar="N:ATTR", help="1:brand=own@1: the first (of @5: the first 5) is of brand own."
+)
+@click.option("--never", multiple=True, metavar="ITEM", help="An item that is in no list; repeatable.")
 @click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error",
               help="For a user without an admissible list of k: fail, or shorten the list.")  # fmt: skip
 @click.option(
     "--output", type=common.OutputPath(dash=True),
-    help="CSV, TSV or JSON file of the lists, - for CSV on standard output, not a table.",
+    help="File of the lists: JSON if the name ends in .json, tab-separated if in .tsv, else CSV; - prints the CSV.",
 )  # fmt: skip
 @common.json_option
 def recommend(
     model: str, users: tuple[str, ...], ratings_file: str | None, items_file: str | None, k: int, popularity: float,
-    at_most: tuple[str, ...], at_least: tuple[str, ...], exactly: tuple[str, ...],
+    at_most: tuple[str, ...], at_least: tuple[str, ...], exactly: tuple[str, ...], never: tuple[str, ...],
     on_infeasible: Literal["error", "truncate"], output: str | None, json_: bool, user: str | None, item: str | None,
-    rating: str | None,
+    rating: str | None, reg: float | None,
 ) -> None:  # fmt: skip
     """Recommend to each user the best items that the user has not rated.
 
@@ -395,9 +395,9 @@ def recommend(
     if items_file is not None:
         _add_attributes(ranker, items_file)
     named = {"user": user, "item": item, "rating": rating}
-    if ratings_file is None and any(name is not None for name in named.values()):
-        raise click.UsageError("--user, --item and --rating name columns of the file of --ratings; give it too")
-    source: Any = ranker if ratings_file is None else _fold_in(ranker, _read(ratings_file, None, named), model)
+    if ratings_file is None and any(one is not None for one in (*named.values(), reg)):
+        raise click.UsageError("--user, --item, --rating and --reg are options of the file of --ratings; give it too")
+    source: Any = ranker if ratings_file is None else _fold_in(ranker, _read(ratings_file, None, named), model, reg)
     user_ids = ranker.user_ids_ if source is ranker else source.seen.users
     ids = [_typed(one, user_ids) for one in users]
     known = user_ids.tolist()
@@ -414,9 +414,14 @@ def recommend(
         missing = [name for name in getattr(rules, "attributes", ()) if name not in ranker.item_attributes_]
         if missing:
             there = ", ".join(ranker.item_attributes_) or "none"
-            raise DataError(f"items have no attribute {missing[0]!r} in {model} ({there}); give --items FILE with it")
+            raise DataError(f"items have no attribute {missing[0]!r} in {model} ({there}); give --items FILE with it, "
+                            "or ban single items by --never ITEM")  # fmt: skip
+    banned = {_typed(one, ranker.item_ids_) for one in never}
+    among = None if not banned else [one for one in ranker.item_ids_.tolist() if one not in banned]
+    if absent := sorted(map(str, banned.difference(ranker.item_ids_.tolist()))):
+        raise DataError(f"--never {absent[0][:60]!r}: {model} has no such item; correct the id or leave it out")
     with common.cures_as_options():
-        lists = source.recommend(ids or None, k, popularity=popularity, constraints=rules).to_frame()
+        lists = source.recommend(ids or None, k, among=among, popularity=popularity, constraints=rules).to_frame()
     titles = ranker.item_attributes_.get("title")
     if titles is not None:
         lists["title"] = lists["item"].map(dict(zip(ranker.item_ids_.tolist(), titles, strict=True)))
@@ -449,7 +454,7 @@ def _add_attributes(ranker: CofiRanker, file: str) -> None:
     ranker._seen = known
 
 
-def _fold_in(ranker: CofiRanker, ratings: Ratings, model: str) -> KnownModel:
+def _fold_in(ranker: CofiRanker, ratings: Ratings, model: str, reg: float | None) -> KnownModel:
     """The model of the users of these ratings. Raises DataError for a user of the training ratings."""
     from rankopt.ratings import Ratings
 
@@ -465,4 +470,4 @@ def _fold_in(ranker: CofiRanker, ratings: Ratings, model: str) -> KnownModel:
             "users; leave their rows out, or train again with all ratings"
         )
     with printed_warnings():
-        return ranker.fold_in(Ratings.from_arrays(users, items, ratings.values))
+        return ranker.fold_in(Ratings.from_arrays(users, items, ratings.values), reg=reg)

@@ -53,7 +53,7 @@ class OutputPath(click.Path):
         if not path:
             return "the name is empty; give a path"
         if self.allow_dash and path.endswith((".parquet", ".feather")):
-            return f"{path!r}: the output is text; end the name in .csv or .txt, and convert the file"
+            return f"{path!r}: the output is text; end the name in .csv, .tsv or .txt, and convert the file"
         target = Path(path)
         if not _present(target):
             target = target.parent
@@ -525,8 +525,8 @@ def _first_sentence(text: str) -> str:
 GROUPS = {
     "Data": "qid relevance document features drop user item rating validate unjudged attributes test_file items_file "
     "ratings_file test_per_user train_per_user users qrels scores baseline n_features sparse float32",
-    "Model": "model ranker measure map_ bound lam convention k at_most at_least exactly on_infeasible "
-    "popularity sweeps",
+    "Model": "model ranker measure map_ bound lam convention k at_most at_least exactly never on_infeasible "
+    "popularity reg sweeps",
     "Solver": "argmax_solvers master_solvers methods effort seed tolerance powell n_random_directions",
     "Run": "",
 }

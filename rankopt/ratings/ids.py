@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Ints, Shorts, check_no_mask, each
-from rankopt.data.validation import as_array, check_entries, is_missing, plain_name, sealed
+from rankopt.data.validation import as_array, check_entries, did_you_mean, is_missing, plain_name, sealed
 from rankopt.errors import DataError
 
 Ids = NDArray[Any]
@@ -333,7 +333,8 @@ def chosen_columns(
     found = {}
     for what, wanted, usual in (("user", user, USER), ("item", item, ITEM), ("rating", rating, RATING)):
         if wanted is not None and (not isinstance(wanted, Hashable) or names.count(wanted) != 1):
-            raise DataError(f"{what} = {wanted!r} is not the name of one column; the columns are {listed}.")
+            near = did_you_mean(wanted, names) or "."
+            raise DataError(f"{what}={wanted!r} is not the name of one column; the columns are {listed}{near}")
         found[what] = [name for name in names if plain_name(name) in usual] if wanted is None else [wanted]
     words = {what: f"{what}={some[0]!r}" if len(some) == 1 else f"{what}='...'" for what, some in found.items()}
     for what, some in found.items():

@@ -19,14 +19,8 @@ decimal comma.
 Parquet and Feather files (extra `tables`) have columns user, item and rating; others are ignored. Ids are integers or
 text, as stored.
 
-Item files of MovieLens have the title and the genres of each film:
-
-    1|Toy Story (1995)|01-Jan-1995||http://...|0|0|0|1|1|1|0|...    u.item: 19 flags, named in u.genre
-    1::Toy Story (1995)::Animation|Children's|Comedy                 movies.dat
-    movieId,title,genres                                             movies.csv
-    sku;seller;brand                                                 any file with a header that names the item
-
-Plain or gzip; UTF-8, else Latin-1 (both older sets).
+Item files are u.item next to u.genre, movies.dat, movies.csv, or any file with a header that names the item; plain or
+gzip, UTF-8, else Latin-1 (both older sets).
 """
 
 import csv
@@ -48,7 +42,7 @@ from formulations.arrays import as_path, check_type
 from rankopt.data.svmlight.parser import NUMBER, query_name
 from rankopt.data.tables import column_of, table_at
 from rankopt.data.text import BLOCK, check_text, clipped, is_text, text_blocks
-from rankopt.data.validation import plain_name
+from rankopt.data.validation import did_you_mean, plain_name
 from rankopt.errors import DataError
 from rankopt.ratings.ids import ITEM, RATING, USER, chosen_columns, ordered, recode
 from rankopt.ratings.table import Ratings
@@ -127,11 +121,13 @@ def _field_index(names: list[str], wanted: str | None, usual: tuple[str, ...], w
     if len(found) == 1:
         return found[0]
     listed = clipped(", ".join(map(repr, names)).encode())
-    column = f"{what}={wanted!r}" if wanted is not None else f"the {what}"
     count = "several columns" if found else "no column"
+    if wanted is not None:
+        near = did_you_mean(wanted, names) or f"; pass {what}= with another name."
+        raise DataError(f"{where}: {what}={wanted!r}: the header has {count} of this name ({listed}){near}")
     raise DataError(
         f"{where}: the rating {clipped(names[2].encode())!r} is not a number, and as a header the line has {count} for "
-        f"{column} ({listed}); correct the line, or pass user=, item= and rating=."
+        f"the {what} ({listed}); correct the line, or pass user=, item= and rating=."
     )
 
 

@@ -157,13 +157,9 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
         Ratings.from_arrays(one.users[one.user_of()], one.items[one.columns], one.values, users=users, items=items)
         for one in (train, test)
     )
-    both = first.to_csr()
-    both.data = np.ones(first.n_ratings)
-    other = second.to_csr()
-    other.data = np.ones(second.n_ratings)
-    shared = both.multiply(other).tocoo()
-    if shared.nnz:
-        user, item = first.users.item(shared.row[0]), first.items.item(shared.col[0])
+    train_pairs, test_pairs = (one.user_of() * np.int64(one.n_items) + one.columns for one in (first, second))
+    if (shared := np.intersect1d(train_pairs, test_pairs)).size:
+        user, item = first.users.item(shared[0] // first.n_items), first.items.item(shared[0] % first.n_items)
         raise DataError(f"user {user!r} rates item {item!r} in training and in the test; remove one of the two.")
     known = _attributes(train, test)
     first, second = (one.with_attributes(known) if known else one for one in (first, second))

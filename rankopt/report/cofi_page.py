@@ -51,7 +51,7 @@ def page_of_cofi(
         price_drawing=[]
         if prices is None or len(_full_lists(prices).limits) < 2
         else [limit_curve(_full_lists(prices))],
-        finding=" ".join([_finding(ranker, accuracy), *(row[-1] for row in compared if row[-1])]),
+        finding=" ".join(filter(None, [*_finding(ranker, accuracy, compared), advice_on_lists(ranker)])),
         made_by=made_by,
     )
 
@@ -61,31 +61,42 @@ def no_factors(dimensions: int) -> str:
     return f"0 of {dimensions} factors are used: scores are offsets alone, and all users have the same ranking."
 
 
+def advice_on_lists(ranker: Any) -> str:
+    """The sentence for a model that leaves the unrated pairs out."""
+    other = "" if ranker.loss == "regression" else "--loss regression "
+    advice = f"For lists among all items try {other}--unrated-weight 0.05 to 0.4, chosen by --test-per-user 5."
+    return "" if ranker.unrated_weight else advice
+
+
 def _short(protocol: str) -> str:
     return "rated items" if "rated items only" in protocol else "all items"
 
 
-def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]]) -> str:
-    """The best ranker among rated and among all items; without a test the proven gap and advice to add a test."""
+def _finding(
+    ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]], compared: Sequence[Sequence[str]]
+) -> list[str]:
+    """The best ranker among rated and among all items, to be used unless a paired test says otherwise; without a test
+    the proven gap and advice to add a test."""
     if not accuracy:
         proved = ranker.certificate_
         gap = max(proved.users_gap, proved.items_gap)
         reached = (
             f"until both blocks' proven gaps were {100 * gap:.2g}% or less" if np.isfinite(gap) else "to no known gap"
         )
-        return (
+        return [
             f"Trained {reached}; there are no test ratings, so its accuracy is unknown. Before you use it, "
             "compare it with item means and popularity: give --test-per-user 10, or --test FILE."
-        )
+        ]
     sentences, best = [], {}
     for column, one in enumerate(accuracy[0][1]):
         leader, found = max(accuracy, key=lambda row: row[1][column].mean)
-        sentences.append(f"Among {_short(one.protocol)}, {leader} is ahead with {found[column].mean:.4f}.")
+        sentences.append(f"Among {_short(one.protocol)}, {leader} has the highest mean, {found[column].mean:.4f}.")
         best[_short(one.protocol)] = leader
-    if len(set(best.values())) == 1:
-        return " ".join([*sentences, f"Use {leader}."])
+    unsure = {row[1]: row[-1] for row in compared if row[-1]}
+    if len(set(best.values())) == 1 and not unsure:
+        return [*sentences, f"Use {leader}."]
     aims = {"rated items": "To order items that a user has chosen", "all items": "To recommend among all"}
-    return " ".join([*sentences, *(f"{aims[items]} use: {leader}." for items, leader in best.items())])
+    return sentences + [unsure.get(items, f"{aims[items]} use: {leader}.") for items, leader in best.items()]
 
 
 def _training(ranker: Any) -> tuple[list[Drawing], str]:

@@ -180,6 +180,20 @@ def test_a_model_behind_item_means_is_named(tmp_path):
     assert behind in done.stdout
     assert "use rankopt.ratings.ItemMeanBaseline." in done.stdout
     assert behind in page.read_text()
+    assert "To order items that a user has chosen use" not in page.read_text()
+
+
+def test_the_better_list_is_tested_and_lists_of_all_items_have_a_hint():
+    for words in ((), ("--unrated-weight", "0.1")):
+        printed = json.loads(run("--json", *words).stdout)
+        mean = {(row["ranker"], row["candidates"]): row["mean"] for row in printed["accuracy"]}
+        names = list(dict.fromkeys(name for name, _ in mean))
+        assert [row["candidates"] for row in printed["paired"]] == ["rated items", "all items"]
+        for row, among in zip(printed["paired"], ("rated", "all"), strict=True):
+            ours, theirs = (max(some, key=lambda name, c=among: mean[name, c]) for some in (names[:2], names[2:]))
+            assert row["rankers"] == f"{ours} - {theirs}"
+        hint = "For lists among all items try --unrated-weight 0.05 to 0.4"
+        assert (hint in run(*words).stdout) is (not words)
 
 
 @pytest.fixture
@@ -247,12 +261,36 @@ def test_a_ban_reads_the_truth_as_it_is_usually_written(shop):
         recommended(shop, *ban, "0:banned=Treu")
 
 
+def test_items_may_be_banned_by_their_ids(shop):
+    model, (first, second) = load_model(shop / "m"), recommended(shop, *USERS, "--k", 2)[0]["c001"]
+    words = ("--never", first, "--never", second)
+    lists, _ = recommended(shop, *USERS, "--k", 5, *words)
+    assert lists == dict(model.recommend(["c001", "c007"], 5, among={*model.item_ids_.tolist()} - {first, second}))
+    longer = model.recommend(["c001", "c007"], 7)
+    assert all(
+        items == [one for one in longer[user] if one not in (first, second)][:5] for user, items in lists.items()
+    )
+    (shop / "new.csv").write_text("customer;sku;stars\n17;SKU-3;2,5\n17;SKU-5;0,5\n")
+    guests = [recommended(shop, "--ratings", shop / "new.csv", "--k", 3, *some)[0]["17"] for some in ((), words)]
+    assert guests[1][:1] == [one for one in guests[0] if one not in (first, second)][:1]
+    assert not {first, second} & {*guests[1]}
+    with pytest.raises(DataError, match=r"--never 'SKU-0': .* has no such item; correct the id or leave it out"):
+        recommended(shop, *words, "--never", "SKU-0")
+    with pytest.raises(DataError, match=r"no attribute 'sku' .*or ban single items by --never ITEM"):
+        recommended(shop, "--at-most", f"0:sku={first}")
+
+
 def test_new_users_are_folded_in_by_the_command(shop):
     (shop / "new.csv").write_text("customer;sku;stars\n17;SKU-3;2,5\n17;SKU-5;0,5\n17;none;1\n")
     lists, said = recommended(shop, "--ratings", shop / "new.csv", "--k", 4)
     guest = Ratings.from_arrays(["17"] * 2, ["SKU-3", "SKU-5"], [2.5, 0.5])
     assert lists == dict(load_model(shop / "m").fold_in(guest).recommend(k=4))
     assert "1 of 3 ratings are of items that the model does not know, such as 'none'" in said
+    lists, _ = recommended(shop, "--ratings", shop / "new.csv", "--k", 4, "--reg", 0.05)
+    assert lists == dict(load_model(shop / "m").fold_in(guest, reg=0.05).recommend(k=4))
+    alone = CliRunner().invoke(rankopt, ["recommend", str(shop / "m"), "--reg", "0.05"])
+    assert alone.exit_code == 2
+    assert "options of the file of --ratings" in alone.stderr
     (shop / "new.csv").write_text("customer;sku;stars\nc001;SKU-3;2,5\n")
     with pytest.raises(DataError, match=r"'c001', for example., and --ratings is for new users; leave their rows out"):
         recommended(shop, "--ratings", shop / "new.csv")
@@ -300,7 +338,7 @@ def test_lists_are_written_as_text_and_several_users_by_several_options(tmp_path
 
     done = recommend("--users", 1, "--output", tmp_path / "x.parquet")
     assert done.exit_code == 2
-    assert "the output is text; end the name in .csv" in " ".join(done.stderr.split())
+    assert "the output is text; end the name in .csv, .tsv or .txt" in " ".join(done.stderr.replace("│", " ").split())
     assert not (tmp_path / "x.parquet").exists()
     assert recommend("--users", 1, "--k", 2, "--output", tmp_path / "x.json").exit_code == 0
     lists = load_model(tmp_path / "m").recommend([1], 2).to_frame()
@@ -308,6 +346,9 @@ def test_lists_are_written_as_text_and_several_users_by_several_options(tmp_path
     pd.testing.assert_frame_equal(found, lists, rtol=1e-12)
     assert recommend("--users", 1, "--k", 2, "--output", tmp_path / "x.tsv").exit_code == 0
     assert (tmp_path / "x.tsv").read_text().startswith("user\trank\titem\tscore")
+    for name in ("x.txt", "x.csv"):
+        assert recommend("--users", 1, "--k", 2, "--output", tmp_path / name).exit_code == 0
+        assert (tmp_path / name).read_text() == recommend("--users", 1, "--k", 2, "--output", "-").stdout
     with pytest.raises(DataError, match="no user '1,2'; repeat --users for several; its 240 users"):
         raise recommend("--users", "1,2").exception
 

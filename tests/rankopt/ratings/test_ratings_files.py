@@ -8,7 +8,9 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
+from rankopt.cli import rankopt
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings import Ratings, load_ratings_sample, read_ratings, reading
 from rankopt.ratings.films import GENRES
@@ -103,6 +105,22 @@ def test_a_file_without_ratings_says_so(read):
             read(content)
     with pytest.raises(DataError, match="cannot be unpacked"):
         read(gzip.compress(DATA.encode())[:-12])
+
+
+def test_a_misspelled_column_is_the_first_cause_that_is_named(read, tmp_path):
+    text = "customer_id,sku,stars\nc1,a,5\n"
+    with pytest.raises(DataError) as refused:
+        read(text, user="customer", item="sku", rating="stars")
+    header = "('customer_id', 'sku', 'stars')"
+    says = f"line 1: user='customer': the header has no column of this name {header}; did you mean 'customer_id'?"
+    assert str(refused.value).endswith(says)
+    with pytest.raises(DataError, match=r"item='zzz': the header has no column of this name .*; pass item= with an"):
+        read(text, item="zzz")
+    with pytest.raises(DataError, match=r"user='customer' is not the name of one column; .*did you mean 'customer_id'"):
+        Ratings.from_frame(pd.DataFrame({"customer_id": ["c"], "sku": ["a"], "stars": [5]}), user="customer")
+    (tmp_path / "r.csv").write_text(text)
+    done = CliRunner().invoke(rankopt, ["cofi", str(tmp_path / "r.csv"), "--user", "customer"])
+    assert "line 1: --user customer: the header has no column" in str(done.exception)
 
 
 def test_columns_may_be_named(read):

@@ -344,6 +344,15 @@ def test_who_leads_on_test_ratings_is_to_be_used_there():
     ahead = [max(judged, key=lambda who: judged[who][column].mean) for column in (0, 1)]
     first = finding(page_of_cofi(ranker, list(judged.items()), None, "genre", "sample"))
     told = f"To order items that a user has chosen use: {ahead[0]}. To recommend among all use: {ahead[1]}."
+    first, _, hint = first.partition(" For lists among all items try --unrated-weight 0.05 to 0.4, ")
     assert first.endswith(f"Use {ahead[0]}." if ahead[0] == ahead[1] else told)
+    assert hint == "chosen by --test-per-user 5."
+    cells = ["+.1", "-.1 to +.3", "p = .3"]
+    tests = [["a", "rated items", *cells, "cofi is not ahead of means. Use means."], ["b", "all items", *cells, ""]]
+    tested = finding(page_of_cofi(ranker, list(judged.items()), None, "genre", "sample", "", tests))
+    assert f"cofi is not ahead of means. Use means. To recommend among all use: {ahead[1]}. For lists" in tested
+    assert "To order items" not in tested
     alone = finding(page_of_cofi(ranker, [("cofi", judged["cofi"])], None, "genre", "sample"))
-    assert alone.endswith("Use cofi.")
+    assert " Use cofi. For lists among all items try" in alone
+    aware = finding(page_of_cofi(CofiRanker(reg=0.7, unrated_weight=0.1).fit(split.train), [], None, "genre", "sample"))
+    assert "--unrated-weight" not in aware
