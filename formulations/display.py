@@ -197,7 +197,7 @@ def data_frame(data: Mapping[str, Any] | Sequence[Mapping[str, Any]], index: Seq
     try:
         import pandas
     except ImportError as error:
-        raise FormulationError("to_frame needs pandas, which is not installed; pip install pandas") from error
+        raise FormulationError("a data frame needs pandas, which is not installed; pip install pandas") from error
     return pandas.DataFrame(data, index=index)
 
 

@@ -62,7 +62,7 @@ SLIPS = {
         lambda: fit(features=FRAME).predict(FRAME[["a", "c"]].assign(site="x")), ["missing:\n- b"]
     ),
     "columns in another order": (
-        lambda: fit(features=FRAME).predict(FRAME[["b", "a", "c"]]), ["same order", "X[list(ranker.feature_names_in_)]"]
+        lambda: fit(features=FRAME).predict(FRAME[["b", "a", "c"]]), ["same order", "X[[*ranker.feature_names_in_]]"]
     ),
     "sorted y": (lambda: fit(features=FRAME, grades=pd.Series(Y)[::-1]), ["y has the index of X", "y.loc[X.index]"]),
     "misspelled attribute": (

@@ -144,14 +144,17 @@ NEAR = 40  # binary digits of the largest profit to which the solution's duals a
 
 
 def rank_two_evidence(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """The profit matrix c sᵀ - a bᵀ in integers, certified as an assignment."""
-    position_weights, scores = _integers(problem.position_weights), _integers(problem.scores)
-    discount, gain = _integers(problem.discount), _integers(problem.gain)
+    """The profit matrix c sᵀ - a bᵀ in integers, certified as an assignment. Positions of weight 0 are left out: in any
+    order the other documents fill them, without profit."""
+    used = (problem.position_weights != 0) | (problem.discount != 0)
+    position_weights, scores = _integers(problem.position_weights[used]), _integers(problem.scores)
+    discount, gain = _integers(problem.discount[used]), _integers(problem.gain)
     left, right = position_weights[1] + scores[1], discount[1] + gain[1]
     shared = max(left, right)
     weighted = np.outer(position_weights[0], scores[0]) * (1 << shared - left)
     discounted = np.outer(discount[0], gain[0]) * (1 << shared - right)
-    return _order_evidence(weighted - discounted, shared, np.asarray(x, dtype=np.int64), y)
+    y = y if y is None or used.all() else y - y.min()  # the duals of documents left out are 0
+    return _order_evidence(weighted - discounted, shared, np.asarray(x, dtype=np.int64)[used], y)
 
 
 def assignment_evidence(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -175,33 +178,32 @@ def _order_evidence(profit: Exact, exponent: int, order: Ints, y: Floats | None)
     bounds = []
     for prices in starts:
         settle.in_python(profit, order, prices, 0, min(PASSES, positions + 1))
-        bounds.append(_assignment_bound(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
+        bounds.append(_assignment_bound(profit, exponent, prices, exponent))
         if bounds[-1] == value:  # no bound is better
             return Evidence(Fraction(0), value, value)
     if y is not None:
-        bounds.append(_assignment_bound(profit, exponent, [Fraction(price) for price in y.tolist()]))
+        bounds.append(_assignment_bound(profit, exponent, *_integers(y)))
     return Evidence(Fraction(0), value, min(bounds))
 
 
 def _below(y: Floats, exponent: int, largest: int, order: Ints) -> Exact:
     """Integer duals just below y, which settle after few increases; 0 for unranked documents."""
     prices = np.array([0] * y.size, dtype=object)
-    margin = largest >> NEAR
-    for document in order.tolist():
-        prices[document] = max(0, int(Fraction(float(y[document])) * (1 << exponent)) - margin)
+    own, digits = _integers(y[order])
+    own = own * (1 << max(exponent - digits, 0)) // (1 << max(digits - exponent, 0))
+    prices[order] = np.maximum(own - (largest >> NEAR), 0)
     return prices
 
 
-def _assignment_bound(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
-    """Σ v + Σ_i max_j (profit[i, j] - v[j]), v >= 0 where a document may stay out."""
+def _assignment_bound(profit: Exact, exponent: int, prices: Exact, digits: int) -> Fraction:
+    """Σ v + Σ_i max_j (profit[i, j] - v[j]), v >= 0 where a document may stay out, for profit / 2^exponent and
+    v = prices / 2^digits."""
     positions, documents = profit.shape
-    if documents > positions:
-        prices = [max(price, Fraction(0)) for price in prices]
-    below = max(price.denominator for price in prices)
-    shared = max(below, 1 << exponent)
-    integers = np.array([price.numerator * (shared // price.denominator) for price in prices], dtype=object)
-    best = (profit * (shared >> exponent) - integers).max(axis=1)
-    return Fraction(int(integers.sum()) + int(best.sum()), shared)
+    prices = np.maximum(prices, 0) if documents > positions else prices
+    shared = max(exponent, digits)
+    prices = prices * (1 << shared - digits)
+    best = (profit * (1 << shared - exponent) - prices).max(axis=1)
+    return Fraction(int(prices.sum()) + int(best.sum()), 1 << shared)
 
 
 def flow_evidence(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:

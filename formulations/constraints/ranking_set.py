@@ -24,7 +24,7 @@ from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import Bools, Floats, Ints, as_integer, check_type, each, integers
 from formulations.constraints.conflict import Repair, emptiness, fillable_positions, repair
-from formulations.constraints.constraint import Constraint, Labels, Some, violations
+from formulations.constraints.constraint import Constraint, Labels, Some, row_rounding, violations
 from formulations.constraints.kinds import add_rows, fix
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.rows import (
@@ -37,7 +37,7 @@ from formulations.constraints.rows import (
     widened,
     with_soft_rows,
 )
-from formulations.display import CompactReprMixin, plural
+from formulations.display import CompactReprMixin, data_frame, plural
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import is_order
 from formulations.problems.linear_program import LinearProgram
@@ -174,6 +174,25 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         """The violations of a ranking (the document at each position), soft constraints included: name of a row, or of
         a constraint that forbids cells → by how much."""
         return violations(self._every, self._check_order(order), self.documents)
+
+    def binding(self, order: ArrayLike, dual: Mapping[str, ArrayLike] | None = None) -> Any:
+        """The limits that a ranking (the document at each position) reaches or breaks: a pandas DataFrame by name.
+
+        Columns: the constraint in words, limit, attained, price. dual: `solution.dual`, for the price: what one more
+        unit of the limit gains at most. Forbidden cells have no limit.
+        """
+        cells = np.arange(self.positions) * self.documents + self._check_order(order)
+        rows: dict[str, tuple[Any, ...]] = {}
+        for one in self._every:
+            attained = np.asarray(one.matrix[:, cells].sum(axis=1)).ravel()
+            above, below = attained - one.upper, one.lower - attained
+            limit = np.where(above >= below, one.upper, one.lower)
+            price = np.ravel((dual or {}).get(one.name, np.full(one.rows, np.nan))) + 0.0
+            near = np.maximum(above, below) >= -row_rounding(one.matrix, one.lower, one.upper, cells.size)
+            for r in np.flatnonzero(near).tolist():
+                rows[one.block.name(r)] = one.description(r), limit[r], attained[r], price[r]
+        columns = enumerate(("constraint", "limit", "attained", "price"))
+        return data_frame({name: [row[at] for row in rows.values()] for at, name in columns}, index=[*rows])
 
     def charge(self, order: ArrayLike) -> float:
         """The penalties of a ranking (the document at each position)."""

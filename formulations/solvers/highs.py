@@ -113,7 +113,13 @@ class Highs(Solver):
 
     def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
         integer = problem.integer is not None and bool(problem.integer.any())
-        run = _Run(problem, self, relaxed=False)
+        relaxed, own = None, self
+        if integer and self.time_limit is not None:  # first, because the search may use up all of the time
+            began = perf_counter()
+            relaxed = self._relaxed_duals(problem, self.time_limit / 2)
+            least = min(LEAST, self.time_limit)
+            own = replace(self, time_limit=max(self.time_limit - (perf_counter() - began), least))
+        run = _Run(problem, own, relaxed=False)
         warm = not integer and warm_start is not None and run.set_basis(warm_start.details.get("basis"))
         if not warm and warm_start is not None and warm_start.has_point_for(problem):
             run.suggest(warm_start.x)
@@ -128,8 +134,11 @@ class Highs(Solver):
                     found = run.result(run.solve())
             return found
         if problem.violation(problem.rounded(run.point())) > SMALL_BREACH:  # the tolerance hides a broken row
-            return self._searched_again(problem, run, message)
-        return self._with_relaxation(problem, run, run.point(), message)
+            found = self._searched_again(problem, run, message)
+        else:
+            found = run.result(message)
+        limited = self.time_limit is not None
+        return replace(found, y=relaxed if limited else self._relaxed_duals(problem, None))
 
     def solve_costs(self, problem: LinearProgram, costs: Floats) -> tuple[Floats, Floats]:
         """(m, n) optimal points and (m, rows) duals of a program without integers under each row of costs (m, n), each
@@ -168,20 +177,15 @@ class Highs(Solver):
         ahead = (problem.value(first) - problem.value(second)) * (1.0 if problem.is_maximization else -1.0)
         if problem.violation(first) <= problem.tolerance and ahead > 1e-9 * problem.magnitude_at(first):
             return SolverResult(first, None, message, {"iterations": run.iterations})
-        return self._with_relaxation(problem, run, second, message)
+        return run.result(message)
 
-    def _with_relaxation(self, problem: LinearProgram, run: _Run, x: Floats, message: str) -> SolverResult:
-        """The point and claim of an integer search, and the duals of the relaxation."""
-        scale = -run.scale if problem.is_maximization else run.scale
-        bound = scale * run.highs.getInfo().mip_dual_bound
-        details = {"reported_bound": bound, "iterations": run.iterations, **run.claim(integer=True)}
-        limit = None if self.time_limit is None else max(self.time_limit - run.highs.getRunTime(), LEAST)
-        relaxation = _Run(problem, replace(self, time_limit=limit), relaxed=True)
-        try:
+    def _relaxed_duals(self, problem: LinearProgram, limit: float | None) -> Floats | None:
+        """Duals of the relaxation; None if there are none within the limit in seconds."""
+        relaxation = _Run(problem, replace(self, time_limit=limit), relaxed=True, explains=False)
+        with suppress(InfeasibleError, UnboundedError, SolverError):
             relaxation.solve()
-        except SolverError:
-            return SolverResult(x, None, message, details)
-        return SolverResult(x, relaxation.prices(), message, details)
+            return relaxation.prices()
+        return None
 
 
 def refit(problem: LinearProgram, x: Floats) -> Floats:
@@ -375,7 +379,11 @@ class _Run:
         return True
 
     def result(self, message: str) -> SolverResult:
-        """The point and the duals of a program without integers."""
+        """The point with the claim of an integer search, or with the duals of a program without integers."""
+        if self.integer:
+            bound = (-self.scale if self.problem.is_maximization else self.scale) * self.highs.getInfo().mip_dual_bound
+            details = {"reported_bound": bound, "iterations": self.iterations, **self.claim(integer=True)}
+            return SolverResult(self.point(), None, message, details)
         return SolverResult(
             self.point(),
             self.prices(),

@@ -40,29 +40,34 @@ STEPS = (1e-11, 1e-8)  # towards duals inside, as a part of the way
 FAR = 10.0  # how far away these may be, in the largest dual
 
 
-def tighten_bound(solution: Solution) -> Solution:
-    """The solution with the best of its own bound and those of nearby duals."""
+GRACE = 1.0  # seconds for the duals of a program whose solver has used up the time limit
+
+
+def tighten_bound(solution: Solution, has_duals: bool) -> Solution:
+    """The solution with the best of its own bound and those of nearby duals. has_duals: whether its own bound is from
+    duals of the relaxation, if there are integers."""
     problem = solution.problem
     is_table = isinstance(problem, Assignment | RankTwoAssignment) and problem.size <= TABLE
     is_program = isinstance(problem, LinearProgram | QuadraticProgram) and solution.status is not Status.INACCURATE
     if not is_table and not is_program:
         return solution
     candidates = _candidates(solution)
-    while not _is_closed(solution):
+    while not _is_closed(solution, has_duals):
         duals = next(candidates, None)
         if duals is None:
             break
         if np.isfinite(duals).all():
+            has_duals = True
             better = problem.solution(solution.x, duals)
             if better.gap < solution.gap or solution.y is None:
                 solution = replace(solution, y=better.y, bound=better.bound, status=better.status)
     return solution
 
 
-def _is_closed(solution: Solution) -> bool:
-    """Whether the gap is closed, or finite for a program with integers: its bound is that of the relaxation."""
+def _is_closed(solution: Solution, has_duals: bool) -> bool:
+    """Whether the gap is closed. That of a program with integers may stay open: the bound is that of the relaxation."""
     searched = isinstance(solution.problem, LinearProgram) and solution.problem.integer is not None
-    close = searched or solution.gap <= TIGHT * abs(solution.value)
+    close = (searched and has_duals) or solution.gap <= TIGHT * abs(solution.value)
     return bool(np.isfinite(solution.gap)) and (close or solution.status is Status.OPTIMAL)
 
 
@@ -81,7 +86,8 @@ def _candidates(solution: Solution) -> Iterator[Floats]:
         assert isinstance(problem, LinearProgram)
         linear = replace(problem, integer=None)
     with suppress(FormulationError):
-        solver = Highs(time_limit=seconds_left())
+        left = seconds_left()
+        solver = Highs(time_limit=None if left is None else max(left, GRACE))
         linear = rescaled(linear)[0]
         if solver.reason_unsupported(linear) is None:
             found = solver.solve(linear).y

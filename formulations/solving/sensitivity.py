@@ -69,7 +69,8 @@ RELATIVE_GAP = 1e-7
 class SensitivityCurve(CompactReprMixin):
     """The optimum against the limit of a constraint, for one problem or several (queries).
 
-    A limit at which most problems have no ranking has no mean: those that have one are a selection.
+    A limit at which most problems have no ranking has no mean: those that have one are a selection. Means at the other
+    limits are over the same problems: those that have a ranking at each of them.
 
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
     the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
@@ -113,45 +114,48 @@ class SensitivityCurve(CompactReprMixin):
         return np.asarray(np.where(self.empty | np.isnan(lines), np.inf, lines).min(axis=-1))
 
     @property
+    def excluded(self) -> Bools:
+        """(m,) the limits without a mean: most problems have no ranking there, or without them no problem would have
+        one at all others. Problems without a ranking at any limit do not count."""
+        empty = np.atleast_2d(self.empty)
+        some = empty[~empty.all(axis=1)]
+        if not len(some):
+            return np.ones(self.limits.size, dtype=bool)
+        out = np.asarray(2 * some.sum(axis=0) > len(some))
+        none_left = some[:, ~out].any(axis=1).all()
+        return out | some[np.argmin(some[:, ~out].sum(axis=1))] if none_left else out
+
+    @property
     def _is_complete(self) -> Bools:
-        """(problems,) which problems have a ranking at every limit."""
-        return np.asarray(~np.atleast_2d(self.empty).any(axis=1))
+        """(problems,) which problems have a ranking at every limit that has a mean."""
+        empty = np.atleast_2d(self.empty)
+        return np.asarray(~empty[:, ~self.excluded].any(axis=1) & ~empty.all(axis=1))
 
     @property
     def shared(self) -> int:
-        """Number of problems that have a ranking at every limit; means and deviations are over these."""
+        """Number of problems that means and deviations are over: those with a ranking at every limit that has a
+        mean."""
         return int(self._is_complete.sum())
 
     @property
-    def unshared(self) -> str:
-        """Why there is no mean and which limits to drop, where no problem has a ranking at every limit; else ""."""
-        if self.shared:
+    def note(self) -> str:
+        """Which queries and limits the means leave out, in words; "" if none."""
+        out = [f"{limit:g}" for limit in np.unique(self.limits[self.excluded])]
+        if self.excluded.all():
+            return "At no limit do most queries have a ranking, so there is no mean: loosen the other constraints."
+        if self.shared == len(np.atleast_2d(self.value)) and not out:
             return ""
-        empty = np.atleast_2d(self.empty)
-        if empty.all():
-            return "No problem has a ranking at any limit, so there is no mean: loosen the other constraints."
-        drop = empty[int(np.argmin(empty.sum(axis=1)))]  # the fewest that leave a problem
-        left = int((~empty[:, ~drop].any(axis=1)).sum())
-        limits = [f"{limit:g}" for limit in np.unique(self.limits[drop])]
-        more = f" and {len(limits) - MAX_NAMED} more" if len(limits) > MAX_NAMED else ""
-        return (
-            f"No problem has a ranking at every limit, so there is no mean. Drop limits {', '.join(limits[:MAX_NAMED])}"
-            f"{more}: then {left} of {len(empty)} {'has' if left == 1 else 'have'} one at every limit."
-        )
-
-    @property
-    def mostly_empty(self) -> Bools:
-        """(m,) the limits at which most problems have no ranking, of those that have one at some limit."""
-        empty = np.atleast_2d(self.empty)
-        some = empty[~empty.all(axis=1)]
-        return np.asarray(2 * some.sum(axis=0) > len(some))
+        more = f" and {len(out) - MAX_NAMED} more" if len(out) > MAX_NAMED else ""
+        but = f" but {', '.join(out[:MAX_NAMED])}{more}, which too few can meet" if out else ""
+        whose = f"the {self.shared} of {len(self.value)} queries"
+        return f"Means are over {whose} with a ranking at every limit{but}."
 
     def _moments(self, values: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of values (problems, m); NaN of too few, and where most problems are empty."""
+        """Mean and standard deviation of values (problems, m); NaN of too few, and at excluded limits."""
         none = np.full(self.limits.size, np.nan)
         mean = values.mean(axis=0) if len(values) else none
         spread = values.std(axis=0, ddof=1) if len(values) > 1 else none
-        return np.where(self.mostly_empty, none, mean), np.where(self.mostly_empty, none, spread)
+        return np.where(self.excluded, none, mean), np.where(self.excluded, none, spread)
 
     @property
     def mean(self) -> Floats:
@@ -166,7 +170,7 @@ class SensitivityCurve(CompactReprMixin):
     def lost(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each problem's loss against the best value of its own curve."""
         values = np.atleast_2d(self.value)[self._is_complete]
-        return self._moments(values.max(axis=1, keepdims=True) - values)
+        return self._moments(np.nanmax(values, axis=1, keepdims=True) - values)
 
     def columns(self) -> dict[str, Any]:
         """The columns of the table by name: the points of one problem; mean, deviation and counts of several."""
@@ -175,7 +179,7 @@ class SensitivityCurve(CompactReprMixin):
             return {"limit": self.limits, **points}
         (mean, spread), (lost, lost_spread) = (self.mean, self.spread), self.lost
         return {
-            "limit": self.limits, "queries": np.where(self.mostly_empty, 0, self.shared), "mean": mean,
+            "limit": self.limits, "queries": np.where(self.excluded, 0, self.shared), "mean": mean,
             "spread": spread, "lost": lost, "spread of it": lost_spread,
             "price": self._moments(self.price[self._is_complete])[0],
             "integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
@@ -217,9 +221,9 @@ class SensitivityCurve(CompactReprMixin):
         forms = ("{:g}", "{:d}", "{:.5g}", "{:.3g}", "{:.4g}", "{:.3g}", "{:.4g}", "{:d}", "{:d}")
         rows = [[form.format(cell) for form, cell in zip(forms, row, strict=True)]
                 for row in zip(*(column + 0 for column in columns.values()), strict=True)]  # fmt: skip
-        for row, count, sparse in zip(rows, there, self.mostly_empty, strict=True):
+        for row, count, out in zip(rows, there, self.excluded, strict=True):
             row[-2] += f"/{count}"
-            row[2:7] = ["-"] * 5 if sparse else row[2:7]
+            row[1:7] = ["-"] * 6 if out else row[1:7]
         return [[self.name, *[LP_COLUMNS.get(name, name) for name in columns][1:]], *rows]
 
     def __str__(self) -> str:
@@ -228,12 +232,7 @@ class SensitivityCurve(CompactReprMixin):
             column = table[0].index(LP_COLUMNS["price"])
             table = [[*row[:column], *row[column + 1 :]] for row in table]
         lines = aligned(table)
-        note = self.unshared if self.value.ndim > 1 else ""
-        if self.value.ndim > 1 and 0 < self.shared < len(self.value):
-            note = f"Means are over the {self.shared} of {len(self.value)} queries with a ranking at every limit."
-            if self.mostly_empty.any():
-                limits = ", ".join(f"{limit:g}" for limit in self.limits[self.mostly_empty][:MAX_NAMED])
-                note += f" Most queries have none at limit {limits}: leave it out."
+        note = self.note if self.value.ndim > 1 else ""
         return "\n".join(line for line in (self.title, *lines, note) if line)
 
 

@@ -39,7 +39,7 @@ from formulations.solvers import as_solver, compatible_solvers, default_solvers,
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.function_solver import FunctionSolver, function_solver
-from formulations.solvers.highs import refit
+from formulations.solvers.highs import Highs, refit
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult, check_limits
 from formulations.solving.refinement import tighten_bound, verified_verdict
 from formulations.solving.split_costs import solve_in_steps
@@ -329,7 +329,7 @@ def _solve_restated(
             details = {name: claim for name, claim in details.items() if name != "reported_status"}
         point = fitted
     solution = problem.improve_bound(problem.solution(point, y, outward=outward))
-    tightened = tighten_bound(solution) if outward else solution
+    tightened = tighten_bound(solution, isinstance(solver, Highs) and y is not None) if outward else solution
     duals = "an assignment by SciPy" if isinstance(problem, OrderProblem) else "HiGHS"
     more = [] if tightened is solution else [f"the bound is from duals of {duals}"]
     return tightened.with_metadata(

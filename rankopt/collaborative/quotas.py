@@ -27,7 +27,7 @@ from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import Solution, Status
 from formulations.solving.solve import solve
 from rankopt.constraints.admissible import SHORTEN, Admissible, infeasible_error
-from rankopt.constraints.specs import GroupCapacities, limits_count, select, selectors
+from rankopt.constraints.specs import GroupCapacities, check_values, limits_count, select, selectors
 from rankopt.errors import DataError
 
 
@@ -123,6 +123,7 @@ class ConstrainedRecommender:
         """DataError for an attribute that is missing."""
         admissible.validate(attributes, FIT_ANEW)
         used = {name: attributes[name] for name in admissible.attributes}
+        check_values(admissible.specs, used, "item")
         caps = GroupCapacities.from_specs(admissible.specs, used, n, min(admissible.k, n))
         kinds = None if caps is not None else CandidateClasses.from_constraints(admissible.specs, used, n)
         return cls(admissible, used, caps, kinds)

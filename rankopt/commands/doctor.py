@@ -15,6 +15,10 @@ PACKAGES = (
     "rankopt", "numpy", "scipy", "cvxpy", "ortools", "highspy", "networkx", "scikit-learn", "numba", "qpsolvers",
     "clarabel", "osqp", "scs", "daqp", "piqp", "click", "rich", "matplotlib",
 )  # fmt: skip
+OPTIONAL = (
+    "pandas", "polars", "pyarrow", "lightgbm", "xgboost", "torch", "onnx", "onnxruntime", "distributed", "linopy",
+    "pulp", "ir-measures",
+)  # fmt: skip
 
 
 @click.command(cls=Command)
@@ -27,13 +31,15 @@ def doctor(json_: bool) -> None:
     """
     from formulations.solvers import installed_version
 
-    versions = {"python": sys.version.split()[0]} | {name: installed_version(name) for name in PACKAGES}
+    versions = {"python": sys.version.split()[0]} | {name: installed_version(name) for name in (*PACKAGES, *OPTIONAL)}
     rows = _try_solvers()
-    healthy = all(row["works"] for row in rows) and all(versions.values())
+    healthy = all(row["works"] for row in rows) and all(versions[name] for name in PACKAGES)
     if json_:
         as_json({"versions": versions, "solvers": rows, "healthy": healthy})
     else:
-        table(["package", "version"], [[name, version or "missing"] for name, version in versions.items()])
+        absent = dict.fromkeys(OPTIONAL, "not installed (optional)")
+        shown = [[name, version or absent.get(name, "missing")] for name, version in versions.items()]
+        table(["package", "version"], shown)
         click.echo()
         table(
             ["solver", "problem", "works", "gap", "ms", "message"],

@@ -120,6 +120,7 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 @click.option("--qrels", type=common.FILE, help="Judgments; the files are then TREC runs.")
 @click.option("--scores", multiple=True, type=common.FILE, help="Scores; repeat to compare.")
 @click.option("--model", multiple=True, type=common.FILE, help="A model; repeat to compare.")
+@click.option("--baseline", type=common.FILE, help="File to compare with.  [default: the first]")
 @common.attributes_option
 @common.quota_options
 @click.option(
@@ -146,6 +147,7 @@ def evaluate(
     qrels: str | None,
     scores: tuple[str, ...],
     model: tuple[str, ...],
+    baseline: str | None,
     measure: tuple[str, ...],
     convention: str | None,
     missing: Literal["error", "skip", "zero"],
@@ -162,7 +164,8 @@ def evaluate(
     \b
     rankopt evaluate test.parquet --model model.rankopt
 
-    With several, each is compared with the first by a paired test over queries; p of runs is corrected by Holm.
+    Several are compared with --baseline by a paired test over queries; p of runs is corrected by Holm. The default is
+    the first RUN or the first --scores; without these, the first --model.
     Lists are those of `rankopt rank`: under the quotas, else under the constraints that the model was trained under.
     What these cost is shown by a paired test against lists of the same length without them.
     """
@@ -176,17 +179,15 @@ def evaluate(
             raise click.UsageError("--qrels is for runs, which have their own scores: leave --scores and --model out")
         if quotas or attributes is not None:
             raise click.UsageError("--qrels is for runs, evaluated as they are: leave --attributes and quotas out")
-        if len(set(files)) < len(files):
-            raise click.UsageError("a run occurs twice; name each file once")
         parsed, rules = measure or MEASURES, convention_named("trec" if convention is None else convention)
-        evaluate_runs(qrels, files, [*map(parse, parsed)], rules, missing, unjudged, test, interval, json_)
+        runs = _compared(files, baseline)
+        evaluate_runs(qrels, runs, [*map(parse, parsed)], rules, missing, unjudged, test, interval, json_)
         return
     _check_alone(files)
     data = files[0]
     if not scores and not model:
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
-    if len({*scores, *model}) < len(scores) + len(model):
-        raise click.UsageError("a file of --scores or --model occurs twice; name each file once")
+    first, *others = _compared((*scores, *model), baseline)
     from rankopt.commands.input_output import with_attributes
     from rankopt.constraints import Admissible
     from rankopt.measures import compare
@@ -209,15 +210,17 @@ def evaluate(
             free[path] = plain.evaluate(run[queries.rows], wanted, rules, cut_to=found[path])
             cut[path] = shortened(found[path].lengths, queries, admissible.k)
 
-    if scores:
-        queries = queries_at(data, unjudged, columns=columns, labels=quotas.labels, keep_missing=True)
-        queries = with_attributes(queries, attributes, columns)
-        for path in scores:
-            add(path, queries, _read_scores(path, queries), Deployment.from_queries, None)
+    trained: dict[str, str] = {}
     for path in model:
         ranker, queries = model_and_queries(path, data, unjudged, columns, attributes, True, quotas.labels)
+        trained = getattr(ranker, "columns_", {}) | trained
         add(path, queries, ranker.predict(queries), ranker._deployment, getattr(ranker, "constraints", None))
-    first, *others = found
+    if scores:
+        queries = queries_at(data, unjudged, columns=columns, labels=quotas.labels, keep_missing=True, trained=trained)
+        queries = with_attributes(queries, attributes, trained | columns.named)
+        for path in scores:
+            add(path, queries, _read_scores(path, queries), Deployment.from_queries, None)
+    found = {path: found[path] for path in (first, *others)}
     pairs = {
         (other, repr(m)): compare(found[other], found[first], measure=m)
         for other in others
@@ -261,15 +264,24 @@ def _cost_per_query(constrained: Evaluation, free: Evaluation | None) -> dict[st
 
 def _differences(pairs: Mapping[tuple[str, str], Comparison]) -> None:
     table(
-        ["run", "measure", "difference", "95% interval", "p (randomization)", "p (t)"],
+        ["run", "measure", "difference", "95% interval", "p (randomization)", "p (t)", "better", "equal", "worse"],
         [
             [
                 run, name, f"{r.difference:+.4f}", f"[{r.interval[0]:+.4f}, {r.interval[1]:+.4f}]",
-                f"{r.p_randomization:.4f}", f"{r.p_t:.4f}",
+                f"{r.p_randomization:.4f}", f"{r.p_t:.4f}", r.wins, r.ties, r.losses,
             ]
             for (run, name), r in pairs.items()
         ],
     )  # fmt: skip
+
+
+def _compared(files: tuple[str, ...], baseline: str | None) -> list[str]:
+    """The files that are compared, the baseline first. Raises UsageError for one that is twice or not among them."""
+    if len(set(files)) < len(files):
+        raise click.UsageError("a file occurs twice; name each file once")
+    if baseline is not None and baseline not in files:
+        raise click.UsageError(f"--baseline {baseline} is not compared; name one of {', '.join(files)}")
+    return sorted(files, key=lambda path: path != baseline)
 
 
 def _check_alone(files: tuple[str, ...]) -> None:

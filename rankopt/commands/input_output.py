@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -33,18 +33,21 @@ DROP = r", or drop columns: --drop .*?(?=; \d+ columns have|$)|, or the column: 
 def queries_at(
     path: str, unjudged: float | None = None, n_features: int | None = None, columns: Columns | None = None,
     features: Sequence[str] | None = None, graded: bool = True, labels: Sequence[str] = (), keep_missing: bool = False,
+    trained: Mapping[str, str] | None = None,
 ) -> Queries:  # fmt: skip
     """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file.
 
     columns: of a table; prints on standard error which are used for what. features: columns of a table that are the
     features unless `columns` names others. graded: whether grades are required. labels: columns that quotas count by,
-    which are attributes even if they hold numbers. keep_missing: whether features may lack values."""
+    which are attributes even if they hold numbers. keep_missing: whether features may lack values.
+    trained: the columns by role that a model was trained with, used where the table has them and `columns` names none.
+    """
     from rankopt.data.tables import is_table
 
     columns, missing = columns or Columns(), math.nan if keep_missing else None
     if is_table(path):
         with cures_as_options():
-            queries = _queries_of_table(path, unjudged, columns, features, graded, labels, missing)
+            queries = _queries_of_table(path, unjudged, columns, features, graded, labels, missing, trained or {})
             return _as_wide(queries, path, n_features)
     columns.check_unused(f"{path} is no table (parquet, CSV, Feather)")
     if not Path(path).is_dir():
@@ -62,7 +65,7 @@ LISTED = 20  # most features that are printed by name
 
 def _queries_of_table(
     path: str, unjudged: float | None, columns: Columns, features: Sequence[str] | None, graded: bool,
-    labels: Sequence[str], missing: float | None,
+    labels: Sequence[str], missing: float | None, trained: Mapping[str, str],
 ) -> Queries:  # fmt: skip
     from rankopt.data.queries import attributes_text
     from rankopt.data.tables import find_column, queries_of_frame, table_at
@@ -70,7 +73,8 @@ def _queries_of_table(
     table = table_at(path)
     table = table.drop_columns(columns.listed("drop", table.column_names, path))
     names = list(table.column_names)
-    wanted = {role: getattr(columns, role) for role in ("qid", "relevance", "document")}
+    known = {role: name for role, name in trained.items() if name in names and (graded or role != "relevance")}
+    wanted = {"qid": None, "relevance": None, "document": None, **known, **columns.named}
     if no_grades := wanted["relevance"] == "none" and "none" not in names:
         wanted["relevance"] = None
     roles = {role: find_column(role, name, names, path) for role, name in wanted.items()}
@@ -126,20 +130,20 @@ def model_and_queries(
             f"--drop {needed[0]}: {model} was trained on the feature {needed[0]!r} and needs it; leave --drop out"
         )
     try:
-        keep = takes_missing(ranker, fitted=True)
+        keep, trained = takes_missing(ranker, fitted=True), getattr(ranker, "columns_", {})
         numbers = None if features is None else [name for name in features if name not in texts]
-        queries = queries_at(data, unjudged, width, columns, numbers, graded, [*labels, *texts], keep)
+        queries = queries_at(data, unjudged, width, columns, numbers, graded, [*labels, *texts], keep, trained)
     except DataError as error:  # the model needs all its features
         raise DataError(re.sub(DROP, "", str(error))) from error
-    return ranker, with_attributes(queries, attributes, columns)
+    return ranker, with_attributes(queries, attributes, trained | columns.named)
 
 
-def with_attributes(queries: Queries, path: str | None, columns: Columns) -> Queries:
+def with_attributes(queries: Queries, path: str | None, columns: Mapping[str, str]) -> Queries:
     """The queries with the attributes of a CSV file. The columns of ids are those of the data, or qid and docid."""
     from rankopt.data import read_attributes
 
     with cures_as_options():
-        own = {name: one for name in ("qid", "document") if (one := getattr(columns, name)) is not None}
+        own: dict[str, Any] = {role: columns[role] for role in ("qid", "document") if role in columns}
         return queries if path is None else read_attributes(path, queries, **own)
 
 

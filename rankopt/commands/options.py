@@ -144,6 +144,11 @@ class Columns:
         return found
 
     @property
+    def named(self) -> dict[str, str]:
+        """The columns of --qid, --relevance and --document, by role, where these were passed."""
+        return {role: name for role in ("qid", "relevance", "document") if (name := getattr(self, role)) is not None}
+
+    @property
     def options(self) -> list[str]:
         """The options that were passed."""
         return [f"--{one.name}" for one in fields(self) if getattr(self, one.name) not in (None, ())]
@@ -278,10 +283,21 @@ class Quotas:
         return admissible.add(kind, share=float(count[:-1]) / 100, prefixes=lengths, **where)
 
 
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
 def _convert_value(queries: Queries | Ratings, name: str, value: str) -> Any:
-    kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
+    """The value that the text means: of a column of True and False its truth, else of the type of the column."""
+    from formulations.constraints.constraint import by_label
+
+    values: Any = queries.attributes.get(name, [])
+    labels: list[Any] = list(by_label(values, len(values)))
+    kinds, words = {*map(type, labels)}, {str(one).lower(): one for one in labels}
+    if words and words.keys() <= {"true", "false"} and value.lower() in TRUTH:
+        truth = TRUTH[value.lower()]
+        return words.get(str(truth).lower(), type(labels[0])(truth))
     try:
-        return int(value) if kind in "iu" else float(value) if kind == "f" else value
+        return int(value) if kinds == {int} else float(value) if kinds and kinds <= {int, float} else value
     except ValueError:
         raise click.UsageError(f"the attribute {name!r} holds numbers; got {value!r}; give a number") from None
 
@@ -332,7 +348,7 @@ def as_options(message: str) -> str:
         (r"or name the columns that are attributes: attributes=\[\.\.\.\]", "or drop it: --drop COLUMN"),
         (", or relevance=None if the table has no grades", ""),
         (
-            "(read with missing=0.0, or )?read with missing=nan, for rankers that take NaN",
+            "(read with missing=0.0, or )?read with missing=np.nan and fit .*BoostedRanker.",
             "train with --missing indicator or --ranker boosted",
         ),
         (
@@ -506,7 +522,7 @@ def _first_sentence(text: str) -> str:
 
 GROUPS = {
     "Data": "qid relevance document features drop user item rating validate unjudged attributes test_file items_file "
-    "ratings_file test_per_user train_per_user users qrels scores n_features sparse float32",
+    "ratings_file test_per_user train_per_user users qrels scores baseline n_features sparse float32",
     "Model": "model ranker measure map_ bound lam convention k at_most at_least exactly on_infeasible "
     "popularity sweeps",
     "Solver": "argmax_solvers master_solvers methods effort seed tolerance powell n_random_directions",

@@ -50,7 +50,7 @@ def rank(
     \b
     rankopt rank model.rankopt test.parquet --k 10 --at-most 1:site
 
-    Columns of the output: query, rank, document, score.
+    Each line of the output holds query, rank, document and score, without a header line.
     Without quotas, the constraints that the model was trained under apply.
     """
     import numpy as np

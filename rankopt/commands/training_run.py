@@ -350,6 +350,7 @@ class Training:
             if interrupted:
                 break
         assert best is not None
+        best[0].columns_ = self.columns.named
         best[0].save(self.model)
         if checkpoint is not None:
             note(checkpoint, Path(self.model))

@@ -27,16 +27,16 @@ from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import InfeasibleError, InvalidProblemError
 from rankopt.constraints.specs import (
     Attributes,
+    absent_values,
     apply_spec,
     attributes_of,
     call_text,
+    check_values,
     constraint_names,
-    has_value,
     label,
     names_positions,
     resolve,
     validated,
-    values_of,
 )
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
@@ -139,7 +139,7 @@ class Admissible(ConstraintMethods[Selector, str]):
                 has = ", ".join(map(repr, table)) or "none"
                 holders = [one for one in table if name in map(str, np.ravel(np.array(table[one], dtype=object)))]
                 hint = f"write documents={{{holders[0]!r}: {name!r}}}, or " if holders else ""
-                near = did_you_mean(name, map(str, table))
+                near = did_you_mean(name, table)
                 raise DataError(
                     f"The constraints need the attribute {name!r}, which is missing (there is {has}{near}); "
                     f"{hint}{cure}."
@@ -294,24 +294,16 @@ def sets_of_queries(
             if len(failed) == COUNTED:
                 break
     if not failed:
+        check_values(admissible.specs, queries.attributes)
         return tuple(sets)
     first, *others = failed
-    cures = _absent_values(admissible, queries.attributes) + _cures(admissible, failed[first], build, first, soft)
+    absent = [f". {text}" for *_, text in absent_values(admissible.specs, queries.attributes)]
+    cures = "".join(absent[:1]) + _cures(admissible, failed[first], build, first, soft)
     if others:
         few = ", ".join(repr(queries.query_ids[q]) for q in others[:3]) + (", ..." if len(others) > 3 else "")
         least = "At least " if len(failed) == COUNTED else ""
         cures += f". {least}{len(others)} more of {len(queries.query_ids)} queries have none: {few}"
     raise infeasible_error(queries.query_ids[first], failed[first], cures) from failed[first]
-
-
-def _absent_values(admissible: Admissible, attributes: Mapping[str, NDArray[Any]]) -> str:
-    """The hint at a value of the constraints that no document has."""
-    for spec in admissible.specs:
-        for name, value in values_of(spec):
-            if not has_value(attributes[name], value):
-                known = ", ".join(sorted(set(map(repr, attributes[name].tolist())))[:6])
-                return f". No document has {name} {value!r}; the values are {known}"
-    return ""
 
 
 def _cures(

@@ -18,7 +18,7 @@ from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.sensitivity import SensitivityCurve, Side, read_limits, sensitivity
 from formulations.solving.solve import solve
-from rankopt.constraints.specs import attributes_of, label, resolve
+from rankopt.constraints.specs import attributes_of, check_values, label, resolve
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
@@ -47,6 +47,7 @@ def rule_sensitivity(
             f"penalized({constraint!r}, penalty=...)."
         )
     admissible.validate(queries.attributes)
+    check_values(admissible.specs, queries.attributes)
     try:
         values = read_limits(limits)
     except InvalidProblemError as error:

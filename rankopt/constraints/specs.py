@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +18,7 @@ from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.rows import valid_penalty
 from formulations.errors import InvalidProblemError
+from rankopt.data.validation import did_you_mean
 from rankopt.errors import DataError, OptionError
 
 Attributes: TypeAlias = Mapping[str, NDArray[Any]]
@@ -109,9 +112,26 @@ def values_of(spec: ConstraintSpec) -> list[tuple[str, Any]]:
     return pairs if spec.by is None else pairs + [(spec.by, pair[0]) for one in per_label for pair in one]
 
 
-def has_value(values: NDArray[Any], value: Any) -> bool:
-    """Whether a document has the value, as its entry or as one of its labels."""
-    return any(_matches(entry, value) for entry in values.tolist())
+def absent_values(
+    specs: Iterable[ConstraintSpec], attributes: Attributes, what: str = "document"
+) -> Iterator[tuple[Any, list[Any], str]]:
+    """Each value of the constraints that no document has, the labels of its attribute, and a sentence of both."""
+    for name, value in dict.fromkeys(pair for spec in specs for pair in values_of(spec)):
+        entries = attributes[name].tolist()
+        if not any(_matches(entry, value) for entry in entries):
+            known = sorted(by_label(entries, len(entries)), key=repr)
+            shown = ", ".join(map(repr, known[:6])) + (", ..." if known[6:] else "")
+            yield value, known, f"No {what} has {name} {value!r}; the values are {shown or 'missing'}"
+
+
+def check_values(specs: Iterable[ConstraintSpec], attributes: Attributes, what: str = "document") -> None:
+    """Warn of a value that no document has. Raises DataError for text if no label is text, and the reverse."""
+    for value, known, text in absent_values(specs, attributes, what):
+        is_text, near = isinstance(value, str), did_you_mean(value, known) or "."
+        if known and isinstance(value, str | Real) and not any(isinstance(one, str) == is_text for one in known):
+            raise DataError(f"{text}{near} Give a value of their type.")
+        if not all(isinstance(one, bool) for one in (value, *known)):  # a rare True may be absent
+            warnings.warn(f"{text}{near} The constraint counts no {what}.", UserWarning, stacklevel=3)
 
 
 def attributes_of(spec: ConstraintSpec) -> list[str]:

@@ -81,9 +81,9 @@ def read_table(
     qid, relevance, document: columns, by default those with usual names (qid, query_id, session_id, ...; relevance,
     label, ...; docid, docno, ...). relevance=None: the table has no grades. features: the columns in their order, by
     default all other numeric columns, including object columns of numbers, but none that numbers the rows (ids, the
-    index of pandas): a ColumnWarning names these, and columns with one value only. attributes: by default all other
-    text columns; an empty text is no label. unjudged: see `Queries`. missing: the value of features without one: a
-    number, nan to keep them missing, or None, which raises DataError.
+    index of pandas): a ColumnWarning names these, and in graded queries columns with one value only. attributes: by
+    default all other text columns; an empty text is no label. unjudged: see `Queries`. missing: the value of features
+    without one: a number, nan to keep them missing, or None, which raises DataError.
 
     Raises DataError for a missing or ambiguous column, another missing value, or an unnamed column that is neither
     numeric nor text, and OptionError if pyarrow is missing. With features=, columns that are not named may be of any
@@ -134,7 +134,8 @@ def queries_of_frame(
         numbering, different = _numbering(frame, {name: values[name] for name in left})
         left = [name for name in left if name not in numbering]
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
-        constant = [name for name in numbers if (values[name] == values[name][0]).all()]
+        to_train = roles["relevance"] is not None and (values[of_query] != values[of_query][:1]).any()
+        constant = [name for name in numbers if to_train and (values[name] == values[name][0]).all()]
         like_queries = named_as((*QUERY_COLUMNS, *SESSION_COLUMNS), numbers)
         called = {name: values[name] for name in numbers if GRADED.search(name)}
         odd_ones = {"queries": like_queries, "graded": _like_grades(called)}

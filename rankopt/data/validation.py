@@ -88,7 +88,7 @@ def _check_counts(values: int, indices: int, what: str) -> None:
         raise DataError(f"Sparse features have {values} values but {indices} {what} to put them in; {CURE}")
 
 
-KEEP_MISSING = "read with missing=nan, for rankers that take NaN"
+KEEP_MISSING = "read with missing=np.nan and fit with missing='indicator' (or a BoostedRanker)"
 
 Features = Any  # (N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array
 
@@ -237,10 +237,11 @@ def in_order_of(name: str, values: Any, ids: Sequence[Hashable], what: str = "qu
     return [values[one] for one in ids]
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'site'?" for a known name that is close, else nothing."""
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """ "; did you mean 'site'?" for a known name or label whose text is close, else nothing."""
+    words = {str(one).lower(): one for one in known}
+    near = get_close_matches(str(name).lower(), words, n=1)
+    return f"; did you mean {words[near[0]]!r}?" if near else ""
 
 
 def check_same_index(**named: Any) -> None:
@@ -463,7 +464,7 @@ def grouped(codes: Ints) -> tuple[Ints, Ints, Ints]:
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)
         codes = codes[order]
-    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])[: codes.size])
     return order, np.append(starts, codes.size).astype(np.int64), codes[starts]
 
 

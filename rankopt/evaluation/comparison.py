@@ -152,11 +152,11 @@ class Comparison(CompactReprMixin):
         low, high = self.interval
         also = f", {self.p_wilcoxon:.4f} by Wilcoxon's signed ranks" if self.test == "wilcoxon" else ""
         by = " by the bootstrap" if self.interval_method == "bootstrap" else ""
+        ways = f"{'all' if self.exact else 'random'} {self.n_permutations} ways to swap the two on some {self.unit}"
         return (
             f"{self.measure} on {self.queries} {self.unit}: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
             f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval{by} {low:+.4f} to {high:+.4f}\n"
-            f"p           {self.p_randomization:.4f} by randomization ({self.n_permutations} sign vectors, "
-            f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test{also}\n"
+            f"p           {self.p_randomization:.4f} by randomization ({ways}), {self.p_t:.4f} by the t test{also}\n"
             f"{self.unit:<10}  {self.wins} better, {self.ties} equal, {self.losses} worse"
             + "".join(f"\n{note}" for note in self.notes)
         )
@@ -183,7 +183,7 @@ def compare(
     raise a MissingQueryIdsWarning, because they may be scores.
     measure: the measure, if the evaluations have several; the values of a list are added query by query, as in
     compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon") of [ORM, section 6.1]. Two results of
-    `rankopt.ratings.evaluate_ratings` are paired by user.
+    `rankopt.ratings.evaluate_ratings` are paired by user, the utilities of two of `evaluate_exposure` by query.
     test: the test of `p`, "randomization", "t" or "wilcoxon". interval: "t", or paired "bootstrap" of `resamples`.
     Queries that neither mean counts are excluded. A ListLengthWarning is raised if most lists of one run are cut where
     those of the other go on, and the measure counts what follows.
@@ -201,7 +201,7 @@ def compare(
     elif qid is not None or group is not None:
         raise DataError("qid and group are of scores, which need grades; pass relevance=, or leave both out.")
     a, b, name = _pair_values(run_a, run_b, measure)
-    if not (isinstance(run_a, Evaluation) or hasattr(run_a, "protocol")) and len(a) > FEW:
+    if not (isinstance(run_a, Evaluation) or _ids_and_values(run_a)) and len(a) > FEW:
         warnings.warn(
             f"{len(a)} numbers are compared as the values of as many queries; if they are scores of documents, "
             "pass relevance=, qid= (or group=) and measure=",
@@ -246,7 +246,7 @@ def compare(
         interval_method=interval,
         differences=d,
         notes=notes,
-        unit="users" if hasattr(run_a, "protocol") else "queries",
+        unit=(_ids_and_values(run_a) or ("queries",))[0],
     )
 
 
@@ -271,12 +271,13 @@ def _pair_values(
     run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
 ) -> tuple[Floats, Floats, str]:
     """Values of both runs in the query order of the first, and the name of the measure."""
-    if hasattr(run_a, "protocol") and hasattr(run_b, "protocol"):
-        return _pair_users(run_a, run_b)
+    own = _ids_and_values(run_a)
+    if own and own == _ids_and_values(run_b):
+        return _pair_by_id(run_a, run_b, *own)
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
         named = " and ".join(type(run).__name__ for run in (run_a, run_b))
         unlike = f"compare takes two results of `evaluate`, or two arrays with one value a query; got {named}"
-        if any(isinstance(run, Evaluation) or hasattr(run, "protocol") for run in (run_a, run_b)):
+        if any(isinstance(run, Evaluation) or _ids_and_values(run) for run in (run_a, run_b)):
             raise DataError(f"{unlike}; pass two of one kind.")
         arrays: tuple[Any, Any] = (run_a, run_b)
         try:
@@ -304,22 +305,31 @@ def _pair_values(
     return a, b, " + ".join(run_a.get_name(one) for one in summed)
 
 
-def _pair_users(run_a: Any, run_b: Any) -> tuple[Floats, Floats, str]:
-    """The values of two `RatingsEvaluation` in the order of users of the first. Raises DataError unless the measure,
-    the split and the candidates are the same."""
+def _ids_and_values(run: Any) -> tuple[str, str] | None:
+    """The names of these attributes of an evaluation of ratings or of a policy; None for another."""
+    if hasattr(run, "protocol"):
+        return "users", "values"
+    return ("queries", "utility") if hasattr(run, "utility") else None
+
+
+def _pair_by_id(run_a: Any, run_b: Any, unit: str, values: str) -> tuple[Floats, Floats, str]:
+    """The values of two evaluations that are no `Evaluation`, in the order of users or queries of the first. Raises
+    DataError unless the measure, the split and the candidates are the same."""
     for what, one, other in (
-        ("measures", repr(run_a.measure), repr(run_b.measure)),
-        ("protocols", *(re.sub("; plus [^;]*", "", run.protocol) for run in (run_a, run_b))),
+        ("measures", f"{run_a.measure!s}", f"{run_b.measure!s}"),
+        ("protocols", *(re.sub("; plus [^;]*", "", getattr(run, "protocol", "")) for run in (run_a, run_b))),
     ):
         if one != other:
             raise DataError(
-                f"The evaluations cannot be paired because their {what} differ, ({one}) and ({other}); pass the same "
-                "split, measure and candidates to evaluate_ratings."
+                f"The evaluations cannot be paired because their {what} differ, ({one}) and ({other}); evaluate both "
+                "with the same data and measure."
             )
-    row_b = {user: row for row, user in enumerate(run_b.users.tolist())}
-    if set(row_b) != set(run_a.users.tolist()):
-        raise DataError("The evaluations cannot be paired because their users differ; evaluate both on the same split.")
-    return run_a.values.copy(), run_b.values[[row_b[user] for user in run_a.users.tolist()]], repr(run_a.measure)
+    ids = [list(getattr(run, unit)) for run in (run_a, run_b)]
+    row_b = {one: row for row, one in enumerate(ids[1])}
+    if set(row_b) != set(ids[0]):
+        raise DataError(f"The evaluations cannot be paired because their {unit} differ; evaluate both on the same.")
+    a, b = getattr(run_a, values), getattr(run_b, values)
+    return a.copy(), b[[row_b[one] for one in ids[0]]], f"{run_a.measure!s}"
 
 
 def _warn_of_lengths(a: Evaluation, b: Evaluation, measures: Sequence[Measure]) -> None:

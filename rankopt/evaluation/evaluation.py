@@ -10,7 +10,7 @@ Source of the bootstrap: Sakai, Evaluating evaluation metrics based on the boots
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Literal, Protocol, get_args
@@ -421,44 +421,71 @@ def evaluate(
 Measures = str | Measure | Iterable[str | Measure]
 
 DRAWS = 100
-"""Random orders of exchangeable documents over which a measure is averaged if it is not linear in the gains."""
+"""Random orders of documents of equal score over which a measure is averaged where that has no formula."""
 
 
 def evaluate_exchangeable(
-    queries: Grouped, scores: Floats, measures: Measures, classes: Ints, convention: str | Convention = "default"
-) -> Evaluation:
+    queries: Grouped, scores: Floats, measures: Measures, classes: Ints, convention: str | Convention = "default",
+    redrawn: Mapping[int, Sequence[Floats]] | None = None,
+) -> Evaluation:  # fmt: skip
     """`evaluate` of grouped rows, averaged over all exchanges of documents of one class; classes: codes (N,). Documents
-    of score -inf are not retrieved. A convention that breaks ties evaluates the order of the scores instead.
+    of score -inf are not retrieved. redrawn: query -> its scores under random orders of tied documents, over which it
+    is averaged too. A convention that breaks ties evaluates the order of the scores instead.
 
-    Exact for measures that are linear in the gains. For others the mean over `DRAWS` random exchanges, seeded by the
-    content of the query, with a TiedDocumentsWarning that gives its standard error.
+    Exact for measures that are linear in the gains, of queries not redrawn. For others the mean over `DRAWS` random
+    exchanges, seeded by the content of the query, with a TiedDocumentsWarning that gives its standard error.
     """
     documents, rules = _retrieved(JudgedQueries.read(queries), scores), convention_named(convention)
     if rules.ties != "average":
         return _evaluated(documents, scores, measures, rules)
-    found = _evaluated(documents, scores, measures, rules, classes)
-    drawn = [row for row, one in enumerate(found.measures) if not one.averages_exchanges]
-    affected = _affected(documents, scores, classes) if drawn else []
-    if not affected:
-        return found
-    values, wanted, variances = found.values.copy(), [found.measures[row] for row in drawn], []
-    for q in affected:
-        part = slice(*documents.offsets[q : q + 2].tolist())
-        own = JudgedQueries(documents.relevance[part], np.array([0, part.stop - part.start]), (q,))
-        exchanges = _exchanges(own.relevance, scores[part], classes[part])
-        draws = np.array([_evaluated(_retrieved(own, one), one, wanted, rules).values[:, 0] for one in exchanges])
-        values[drawn, q] = draws.mean(axis=0)
-        variances.append(draws.var(axis=0, ddof=1) / DRAWS)
-    error = np.sqrt(np.sum(variances, axis=0)).max() / max(len(documents.query_ids), 1)
-    warnings.warn(
-        f"documents of equal score are exchangeable in {len(affected)} of {len(documents.query_ids)} queries: "
-        f"{', '.join(map(repr, wanted))} is the mean over {DRAWS} random orders of them, with a standard error of "
-        f"{error:.2g}. A measure like nDCG@10 is averaged exactly.",
-        TiedDocumentsWarning,
-        stacklevel=3,
+    found, redrawn = _evaluated(documents, scores, measures, rules, classes), redrawn or {}
+    worst, best = (
+        _evaluated(_retrieved(documents, one), one, measures, rules).values
+        for one in _extremes(documents.relevance, scores, classes)
     )
-    values.setflags(write=False)
-    return replace(found, values=values)
+    tied = np.abs(best - worst) > 1e-12 * np.abs(best)
+    linear = np.array([one.averages_exchanges for one in found.measures])
+    drawn = (tied & ~linear[:, None]) | np.isin(np.arange(len(found)), list(redrawn))
+    drawn &= found.defined
+    rows, affected = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
+    values = found.values.copy()
+    if affected.size:
+        parts = [slice(*documents.offsets[q : q + 2].tolist()) for q in affected]
+        streams = [
+            redrawn[q] if q in redrawn else _exchanges(documents.relevance[part], scores[part], classes[part])
+            for q, part in zip(affected.tolist(), parts, strict=True)
+        ]
+        ends = np.cumsum([0, *(part.stop - part.start for part in parts)])
+        own = JudgedQueries(
+            np.concatenate([documents.relevance[part] for part in parts]), ends, tuple(affected.tolist()),
+            has_gains=documents.has_gains,
+        )  # fmt: skip
+        _, among = np.unique(np.concatenate([classes[part] for part in parts]), return_inverse=True)
+        wanted = [found.measures[row] for row in rows]
+        draws = np.array(
+            [
+                _evaluated(_retrieved(own, one), one, wanted, rules, among).values
+                for one in map(np.concatenate, zip(*streams, strict=False))
+            ]
+        )
+        cells = np.ix_(rows, affected)
+        chosen = drawn[cells] & (np.ptp(draws, axis=0) > 1e-12 * np.abs(draws).max(axis=0))
+        values[cells] = np.where(chosen, draws.mean(axis=0), values[cells])
+        tied[cells] |= chosen
+        if chosen.any():
+            errors = np.sqrt(np.where(chosen, draws.var(axis=0, ddof=1), 0.0).sum(axis=1) / len(draws)) / len(found)
+            exact = "" if redrawn else " A measure like nDCG@10 is averaged exactly."
+            names = ", ".join(repr(wanted[row]) for row in np.flatnonzero(chosen.any(axis=1)))
+            warnings.warn(
+                f"documents of equal score are tied in {chosen.any(axis=0).sum()} of {len(found)} queries: {names} "
+                f"is the mean over {len(draws)} random orders, with a standard error of {errors.max():.2g}.{exact}",
+                TiedDocumentsWarning,
+                stacklevel=3,
+            )
+    counts = tied.sum(axis=1)
+    for array in (values, counts):
+        array.setflags(write=False)
+    return replace(found, values=values, tied=counts)
 
 
 def _retrieved(documents: JudgedQueries, scores: Floats) -> JudgedQueries:
@@ -467,24 +494,19 @@ def _retrieved(documents: JudgedQueries, scores: Floats) -> JudgedQueries:
     return replace(documents, pool=Pool(judged, judged, scores > -np.inf))
 
 
-def _affected(documents: JudgedQueries, scores: Floats, classes: Ints) -> list[int]:
-    """The queries with documents of one class that differ in grade and in score."""
-    count = np.bincount(classes)
-    several = np.zeros(count.size, dtype=np.bool_)
-    for values in (documents.relevance, scores):
-        low, high = np.full(count.size, np.inf), np.full(count.size, -np.inf)
-        np.minimum.at(low, classes, values)
-        np.maximum.at(high, classes, values)
-        several = (low < high) & (several if values is scores else True)
-    found: list[int] = np.unique(query_of_row(documents.offsets)[several[classes]]).tolist()
-    return found
+def _extremes(relevance: Floats, scores: Floats, classes: Ints) -> Iterator[Floats]:
+    """The scores with the documents of each class in their worst and in their best order."""
+    slots = scores[np.lexsort((-scores, classes))]
+    for grades in (relevance, -relevance):
+        made = np.empty_like(scores)
+        made[np.lexsort((grades, classes))] = slots
+        yield made
 
 
 def _exchanges(relevance: Floats, scores: Floats, classes: Ints) -> Iterator[Floats]:
     """`DRAWS` times the scores of one query, randomly exchanged inside classes; row order has no effect."""
     by_score, by_grade = np.lexsort((-scores, classes)), np.lexsort((relevance, classes))
-    content = scores[by_score].tobytes() + relevance[by_grade].tobytes()
-    random = np.random.default_rng(int.from_bytes(blake2b(content, digest_size=8).digest(), "little"))
+    random = random_of(scores[by_score], relevance[by_grade])
     ends = np.flatnonzero(np.diff(classes[by_score])) + 1
     slots, members = np.split(scores[by_score], ends), np.split(by_grade, ends)
     for _ in range(DRAWS):
@@ -492,6 +514,12 @@ def _exchanges(relevance: Floats, scores: Floats, classes: Ints) -> Iterator[Flo
         for rows, slot in zip(members, slots, strict=True):
             made[rows] = random.permutation(slot) if slot.size > 1 else slot
         yield made
+
+
+def random_of(*content: Floats) -> np.random.Generator:
+    """A generator seeded by the content of a query."""
+    text = b"".join(part.tobytes() for part in content)
+    return np.random.default_rng(int.from_bytes(blake2b(text, digest_size=8).digest(), "little"))
 
 
 def _evaluated(

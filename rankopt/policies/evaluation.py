@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import Floats, check_type, finite
+from formulations.arrays import Floats, check_type, finite, generator
 from formulations.display import Axes, CompactReprMixin, axes_for
 from formulations.marginals.birkhoff import birkhoff_decomposition, near_marginal_ranking
 from rankopt.data.canonical_order import canonical
@@ -54,7 +54,7 @@ class ExposureRanker(BaseEstimator):
         A fitted ranker. Its scores count as gains, so that their differences matter: train
         `RegressionRanker(target="gain")`, or another model of the gain.
     exposure
-        As in `PlackettLuceRanker`; merit "gain" is the score.
+        As in `PlackettLuceRanker`; merit "gain" is the score, or 0 where that is negative.
     measure : default "DCG@10"
         Its position weights are the exposure of positions.
     amortized : default False
@@ -115,10 +115,28 @@ class ExposureRanker(BaseEstimator):
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
         """Serve the queries: a random ranking of each, of the positions that count. One query gives an array of row
         indices of X, or of document ids; several a dict."""
-        queries, served = self._served(X, qid, group, attributes)
-        random, documents = np.random.default_rng([seed_from(self.random_state), self.n_served_]), documents_of(queries)
+        return self._drawn(*self._served(X, qid, group, attributes), None, None)
+
+    def sample(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        *,
+        size: int = 1,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
+        """Serve the queries once and draw `size` rankings of each, (size, k), as `rank` does one. With a `random_state`
+        the draws are reproducible, in any order of the rows; None is as in `rank`."""
+        return self._drawn(*self._served(X, qid, group, attributes), size, random_state)
+
+    def _drawn(self, queries: Queries, served: dict[Hashable, Any], size: int | None, random_state: Any) -> Any:
+        own = np.random.default_rng([seed_from(self.random_state), self.n_served_])
+        random = own if random_state is None else generator("random_state", random_state)
+        documents = documents_of(queries)
         found = {
-            query: documents[rows[birkhoff_decomposition(P).sample(random_state=random)]]
+            query: documents[rows[birkhoff_decomposition(P).sample(size, random_state=random)]]
             for query, (rows, P) in served.items()
         }
         return {query: found[query] for query in queries.query_ids} if len(found) > 1 else next(iter(found.values()))
@@ -158,9 +176,11 @@ class ExposureRanker(BaseEstimator):
 class ExposureEvaluation(CompactReprMixin):
     """Expected measure, exposure and limits of a policy, and its gap to the best policy that keeps the same limits.
 
-    queries: m ids. utility (m,): the expected measure. optimum (m,): that of the best policy, NaN where none keeps the
-    limits; of amortized limits, of the policy that is best for all queries together. bound: the proven upper bound on
-    the mean utility of every policy that keeps the limits, over the queries that have one. exposure: from group to (m,)
+    queries: m ids. utility (m,): the expected measure. optimum (m,): that of the best policy that knows the grades, NaN
+    where none keeps the limits; of amortized limits, of the policy that is best for all queries together. unlimited
+    (m,): that of the best ranking without limits. The gap to the optimum is no price of the limits: for that, `compare`
+    with the same scores without limits. bound: the proven upper bound on the mean utility of every policy that keeps
+    the limits, over the queries that have one. exposure: from group to (m,)
     its mean exposure per merit, NaN without the group. In units of the mean of all documents: disparity (m,), the
     largest difference of two groups; mean_disparity, its mean, or, if amortized, the largest difference of two means;
     excess, by how much the worst limit is broken, (m,) or, if amortized, (1,); least_excess, the least possible,
@@ -172,6 +192,7 @@ class ExposureEvaluation(CompactReprMixin):
     queries: tuple[Hashable, ...]
     utility: Floats
     optimum: Floats
+    unlimited: Floats
     bound: float
     exposure: Mapping[Hashable, Floats]
     disparity: Floats
@@ -201,7 +222,8 @@ class ExposureEvaluation(CompactReprMixin):
     def __str__(self) -> str:
         kept, m, possible = int(self.kept.sum()), self.utility.size, np.isfinite(self.optimum)
         some = bool(possible.any())
-        bound = f"; no policy under the limits exceeds {self.bound:.4f}" if some else ""
+        most = f"{self.bound:.4f} under the limits and {self.unlimited[possible | (not some)].mean():.4f} without"
+        bound = f"; a policy that knows the grades has at most {most}" if some else ""
         lines = [
             f"{self.measure} {self.utility[possible | (not some)].mean():.4f}{bound}",
             f"limits {'amortized' if self.amortized else 'per query'}: kept on {kept} of {m} queries, "
@@ -210,7 +232,7 @@ class ExposureEvaluation(CompactReprMixin):
         if not possible.all():
             lines.append(f"no policy keeps the limits of {m - possible.sum()} queries" + ", not counted above" * some)
         if kept:
-            lines.append(f"gap to the optimum where they are kept: {self.mean_gap:.4f}")
+            lines.append(f"gap to the best policy that knows the grades, where limits are kept: {self.mean_gap:.4f}")
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
@@ -228,7 +250,9 @@ class ExposureEvaluation(CompactReprMixin):
         """Plot mean utility against mean disparity, of this policy and of others by name; a line is the bound. A policy
         that breaks limits is an empty circle."""
         axes = axes_for(axes)
+        check_type("others", others, Mapping, type(None), error=OptionError, cure="Pass {'name': evaluation}.")
         for name, one in {"policy": self, **(others or {})}.items():
+            check_type(f"others[{name!r}]", one, ExposureEvaluation, error=OptionError)
             form, word = ("full", name) if one.kept.all() else ("none", f"{name}, breaks limits")
             axes.plot(one.mean_disparity, one.utility.mean(), "o", fillstyle=form, label=word)
         axes.axhline(self.bound, color="gray", linestyle="--", label="proven bound under the limits")
@@ -306,6 +330,7 @@ def evaluate_exposure(
         queries=queries.query_ids,
         utility=np.array([one.gain @ e for one, e in zip(problems, exposures, strict=True)]),
         optimum=np.where(possible, optimum, np.nan),
+        unlimited=parsed.best(arranged.graded, arranged.offsets),
         bound=float(bounds.mean()) if bounds.size else float("nan"),
         exposure=groups,
         disparity=disparity,

@@ -47,7 +47,7 @@ from rankopt.measures.notation import parse
 Exposure = DemographicParity | DisparateTreatment | DisparateImpact | ExposureBounds
 """Limits of exposure whose groups, and merit, are names of attributes of documents."""
 
-GAIN = "gain"  # the merit that is the gain of the measure
+GAIN = "gain"  # the merit that is the gain of the measure, or 0 where that is negative
 SAFE = 1e-9  # added to the least possible excess, so that a solver finds a point within it
 
 
@@ -119,7 +119,8 @@ def check_exposure(exposure: Any, attributes: Mapping[str, Any] | None = None) -
     names = tuple(name for name in names if name != GAIN)
     missing = [] if attributes is None else [name for name in names if name not in attributes]
     if missing:
-        raise DataError(f"exposure needs the attribute {missing[0]!r}, one value a document; pass attributes=.")
+        every = ", ".join(map(repr, names))
+        raise DataError(f"exposure needs the attribute {missing[0]!r}, one value a document; pass attributes= {every}.")
     return names
 
 
@@ -155,12 +156,11 @@ def _limits(exposure: Exposure, attributes: Mapping[str, Any], gain: Floats) -> 
     """The fields of a `PolicyQuery` that are limits; none where groups cannot be compared."""
     labels, merit = np.array(attributes[exposure.groups], dtype=object), np.ones(gain.size)
     if isinstance(exposure, DisparateTreatment | DisparateImpact):
-        merit = gain if exposure.merit == GAIN else column(attributes[exposure.merit], gain.size, "merit", np.float64)
+        merit = np.maximum(gain, 0.0)  # a linear model estimates small gains below 0
+        if exposure.merit != GAIN:
+            merit = column(attributes[exposure.merit], gain.size, "merit", np.float64)
         if not (merit >= 0).all():
-            cure = "Pass an attribute >= 0."
-            if exposure.merit == GAIN:
-                cure = "It is 'gain': a score, if scores are served, else a gain. Pass an attribute >= 0 as merit."
-            raise DataError(f"merit must be >= 0 for every document; got {merit.min():g}. {cure}")
+            raise DataError(f"merit must be >= 0 for every document; got {merit.min():g}. Clip the attribute at 0.")
         for label in set(labels.tolist()):
             if not merit[labels == label].sum() > 0:
                 labels[labels == label] = None

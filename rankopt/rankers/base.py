@@ -113,7 +113,8 @@ class Ranker(BaseEstimator):
     `rankopt.rankers.missing`). With either, `predict` needs the queries of its rows, and `explain` the documents of
     the query.
 
-    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` if the data have feature names.
+    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` if the data have feature names. A model of
+    `rankopt train` has `columns_`, the names that --qid, --relevance and --document gave, by role.
     """
 
     # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set and eval_X are not among them on
@@ -129,7 +130,7 @@ class Ranker(BaseEstimator):
         "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True, "gains": True,
     }  # fmt: skip
 
-    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_", "normalize_")
+    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_", "normalize_", "columns_")
     """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
 
     _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
@@ -177,6 +178,7 @@ class Ranker(BaseEstimator):
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+    columns_: dict[str, str]
 
     def fit(
         self,
@@ -269,9 +271,9 @@ class Ranker(BaseEstimator):
         score. Under constraints the lists are those of `rank`, of at most k documents: positions behind the end of a
         list are empty, and the other documents count as not retrieved, as in trec_eval (for AUC: tied, last).
         constraints=None applies those of the ranker; `Admissible(k)` without constraints evaluates the k documents of
-        highest score. The mean is over all exchanges of documents of equal score that the constraints do not
-        distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges, with
-        a `TiedDocumentsWarning` that gives the standard error.
+        highest score. The mean is over the orders of documents of equal score here too: of each order, the best list.
+        It is exact for measures with position weights (nDCG, P, ...) where the constraints do not distinguish these
+        documents, else over random orders, with a `TiedDocumentsWarning` that gives the standard error.
 
         sample_weight: one weight per row, equal within a query. gains: instead of y, as in `fit`. Raises DataError if
         the ranker was fitted on several queries and the queries of the rows are not passed.
@@ -558,6 +560,9 @@ class Ranker(BaseEstimator):
         names = getattr(self, "feature_names_in_", np.empty(max(d, 0), dtype=object))
         if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
             raise ModelError(f"feature_names_in_ does not name {d} features.")
+        columns = getattr(self, "columns_", {})
+        if not (isinstance(columns, dict) and all(isinstance(one, str) for one in columns.values())):
+            raise ModelError("columns_ does not name columns.")
         try:
             self._check_params()
         except (RankoptError, TypeError, ValueError, OverflowError) as error:

@@ -8,7 +8,7 @@ not distinguish.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -24,16 +24,24 @@ from formulations.solvers.solver import Solver
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 from rankopt.constraints.admissible import Admissible, sets_of_queries
 from rankopt.constraints.specs import GroupCapacities
-from rankopt.data.canonical_order import Arrangement, fingerprints, labels
+from rankopt.data.canonical_order import Arrangement, fingerprints, labels, rows_of
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.evaluation import Evaluation, Measures, descending_text, evaluate, evaluate_exchangeable
+from rankopt.evaluation.evaluation import (
+    DRAWS,
+    Evaluation,
+    Measures,
+    descending_text,
+    evaluate,
+    evaluate_exchangeable,
+    random_of,
+)
 from rankopt.losses.oracle import Criterion, MaxOracle
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.losses.position_weights import PositionWeights, parse_position_weights
 from rankopt.losses.regret import RegretBound
-from rankopt.measures.measure import Convention, PositionalMeasure
+from rankopt.measures.measure import Convention, PositionalMeasure, convention_named
 from rankopt.measures.notation import parse
 
 Weights = Callable[[int, int], Floats]
@@ -51,6 +59,13 @@ def tie_order(queries: Queries, rows: NDArray[Any]) -> NDArray[Any]:
     if queries.document_ids is not None:
         return descending_text([str(queries.document_ids[row]) for row in rows.tolist()])
     return fingerprints(queries.features[rows])
+
+
+FEW = 20  # random orders of tied documents, where a ranking takes more than one pass
+APART, NOISE = (
+    1e-3,
+    1e-6,
+)  # by how much ties are broken: parts of the least gap, and at least of the span, of the scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,12 +150,41 @@ class Deployment:
         convention: str | Convention = "default",
         cut_to: Evaluation | None = None,
     ) -> Evaluation:
-        """Evaluate the rankings of these scores (N,), averaged over documents of equal score that the constraints do
-        not distinguish; see `evaluate_exchangeable`. Lists end where those of the same query in `cut_to` end."""
+        """Evaluate the rankings of these scores (N,), averaged over the orders of documents of equal score: exactly
+        where the constraints do not distinguish them, else over random orders; see `evaluate_exchangeable`. Lists end
+        where those of the same query in `cut_to` end."""
         if self.sets is None and cut_to is None:
             return evaluate(self.queries, scores, measures, convention=convention)
         made = self.ranking_scores(scores, cut_to)
-        return evaluate_exchangeable(self.queries, made, measures, self.classes(scores), convention)
+        averaged = self.sets is not None and convention_named(convention).ties == "average"
+        redrawn = self._redrawn(scores, made, cut_to) if averaged else {}
+        return evaluate_exchangeable(self.queries, made, measures, self.classes(scores), convention, redrawn)
+
+    def _redrawn(self, scores: Floats, made: Floats, cut_to: Evaluation | None) -> dict[int, list[Floats]]:
+        """The best rankings under random orders of the documents of equal score, as `ranking_scores`, of each query in
+        which the constraints distinguish such documents and one is shown."""
+        assert self.sets is not None
+        query = self.queries.query_of(np.arange(scores.size))
+        _, level = np.unique(np.stack([query, scores]), axis=1, return_inverse=True)
+        level = np.asarray(level.ravel())
+        by_kind = np.lexsort((self.kinds, level))
+        mixed = np.diff(self.kinds[by_kind], prepend=-1) * (np.diff(level[by_kind], prepend=-1) == 0) != 0
+        decided = np.bincount(level[by_kind], mixed) * np.bincount(level, made > -np.inf) > 0
+        chosen = np.unique(query[decided[level]])
+        if not chosen.size:
+            return {}
+        rows = rows_of(self.queries.offsets, chosen)
+        sets = tuple(self.sets[q] for q in chosen.tolist())
+        part = replace(
+            self, queries=self.queries.select(chosen), sets=sets, order=self.order[rows], kinds=self.kinds[rows]
+        )
+        count = DRAWS if all(isinstance(one, GroupCapacities) for one in sets) else FEW
+        ends, grades = part.queries.offsets[1:-1], np.asarray(part.queries.relevance)
+        own, graded, kinds = (np.split(values, ends) for values in (scores[rows], grades, part.kinds))
+        breaks = [_ties_broken(*query, count=count) for query in zip(own, graded, kinds, strict=True)]
+        broken = np.concatenate(breaks, axis=1)
+        drawn = [np.split(part.ranking_scores(one, cut_to), ends) for one in broken]
+        return {q: list(own) for q, own in zip(chosen.tolist(), zip(*drawn, strict=True), strict=True)}
 
     def classes(self, scores: Floats) -> Ints:
         """(N,) codes of documents of one query, of equal score, that the constraints do not distinguish."""
@@ -171,6 +215,17 @@ class Deployment:
                 for one, n in zip(self.sets, sizes.tolist(), strict=True)
             ]
         )
+
+
+def _ties_broken(scores: Floats, grades: Floats, kinds: Ints, count: int) -> Floats:
+    """(count, n) the scores of one query with equal ones in random orders, seeded by its content."""
+    order, (values, sizes) = np.lexsort((grades, kinds, scores)), np.unique(scores, return_counts=True)
+    span = (values[-1] - values[0]) or 1.0
+    step = max(APART * np.diff(values).min(initial=span), NOISE * span)
+    noise = step * random_of(scores[order], grades[order]).random((count, scores.size))
+    made = np.empty((count, scores.size))
+    made[:, order] = scores[order] + np.where(np.repeat(sizes, sizes) > 1, noise, 0.0)
+    return made
 
 
 def _in_order(shown: Ints, scores: Floats, kinds: Ints) -> Ints:

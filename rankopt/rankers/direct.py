@@ -327,7 +327,7 @@ class DirectRanker(LinearRanker):
         check_is_fitted(self, "coef_")
         queries, weights = self._queries_and_weights(X, y, qid, group, query_weight)
         search = LineSearch.from_measure(measure_for(self, queries), queries, weights)
-        names = self._columns()
+        names = self.get_feature_names_out().tolist()
         if isinstance(direction, str):
             if direction not in names:
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")

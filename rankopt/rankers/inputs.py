@@ -107,7 +107,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     if isinstance(X, Queries):
         return _queries_of_fit(ranker, X, reset).features
     refuse_log(X)
-    features, _, _ = without_query_column(X)
+    features, query_column, _ = without_query_column(X)
     if reset:
         warn_of_features(features)
     else:
@@ -125,7 +125,8 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     except ValueError as error:
         first = str(error).splitlines()[0].rstrip(".")
         if "feature names" in first:  # scikit-learn's check wants another order of columns refused, in its words
-            cure = "Pass X[list(ranker.feature_names_in_)]." if "same order" in str(error) else ""
+            own = "" if query_column is None else f"{query_column!r}, "
+            cure = f"Pass X[[{own}*ranker.feature_names_in_]]." if "same order" in str(error) else ""
             raise DataError(f"{error}{cure}") from None
         bad = _bad_entry(features, keep)
         if bad is None:

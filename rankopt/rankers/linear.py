@@ -41,7 +41,7 @@ class LinearRanker(Ranker):
     Data are passed as to every `Ranker`. Fitted: `coef_` (d,) in the units of the input features, and the attributes
     of every ranker. With `missing="indicator"` also `missing_features_` (p,), the numbers of the features that lack
     values in training, and `missing_means_` (d,), the means of the features; `coef_` is (d + p,), the weights of the
-    indicators last.
+    indicators last. `get_feature_names_out()` names the columns of `coef_`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = ("coef_", "missing_features_", "missing_means_", *Ranker._saved)
@@ -88,10 +88,12 @@ class LinearRanker(Ranker):
         if not np.isfinite(coef).all():
             raise ModelError("coef_ has a value that is not finite.")
 
-    def _columns(self) -> list[str]:
-        """The names of what has a weight: the features ("x0", "x1", ... where the data named none), the indicators."""
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The names of the columns that `coef_` weighs, in its order: the features of fit ("x0", "x1", ... where the
+        data named none), and the indicators. input_features: not used; a Pipeline passes it."""
+        check_is_fitted(self, "n_features_in_")
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return with_indicators(self, names)
+        return np.array(with_indicators(self, names), dtype=object)
 
     def _coef_shape(self) -> tuple[int, ...]:
         return (self.n_features_in_ + len(getattr(self, "missing_features_", ())),)
@@ -120,7 +122,7 @@ class LinearRanker(Ranker):
         indicator, any of them); or the `indices` of these features."""
         check_is_fitted(self, "coef_")
         check("indices", indices, (bool,))
-        weighted = np.any(np.reshape(self.coef_, (-1, len(self._columns()))) != 0.0, axis=0)
+        weighted = np.any(np.reshape(self.coef_, (-1, self._coef_shape()[-1])) != 0.0, axis=0)
         support = weighted[: self.n_features_in_]
         if hasattr(self, "missing_features_"):
             support[self.missing_features_] |= weighted[self.n_features_in_ :]
@@ -128,10 +130,9 @@ class LinearRanker(Ranker):
 
     @property
     def selected_(self) -> NDArray[np.object_]:
-        """The names of the features and indicators with a weight ("x0", "x1", ... where the data named none), the
-        largest weight first."""
+        """The names, as in `get_feature_names_out`, of the columns whose weight is not 0, the largest weight first."""
         check_is_fitted(self, "coef_")
-        names = np.array(self._columns(), dtype=object)
+        names = self.get_feature_names_out()
         size = np.abs(np.reshape(self.coef_, (-1, names.size))).max(axis=0)
         order = np.argsort(-size, kind="stable")
         return np.asarray(names[order[size[order] > 0]], dtype=object)

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 
 from formulations.arrays import Bools, Floats, Ints, check_type
 from formulations.display import CompactReprMixin
@@ -31,7 +32,8 @@ from rankopt.measures.dcg import DiscountOptions
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.options import Interval, number
-from rankopt.ratings.splits import Split, number_of_users
+from rankopt.ratings.ids import indices_of
+from rankopt.ratings.splits import Split, as_ratings, number_of_users
 from rankopt.ratings.table import Ratings
 
 
@@ -289,33 +291,44 @@ def _check_scores(scores: Any, shape: tuple[int, ...]) -> Floats:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class ItemScores(CompactReprMixin):
-    """`scores` (n_items,) of `items` for all users; other items have the score `unknown`."""
+class ItemScoresBaseline:
+    """A ranker with one score per item, the same for all users.
 
-    items: NDArray[np.object_]
-    scores: Floats
-    unknown: float
+    Fitted: `item_ids_` (n_items,), `scores_` (n_items,), and `cold_start_bias_`, the score of other items.
+    """
+
+    scores_: Floats
+
+    def fit(self, ratings: Ratings | Any) -> Self:
+        """Compute the scores from `Ratings`, or a data frame of user, item and rating. Raises DataError for none."""
+        ratings = as_ratings(ratings, f"{type(self).__name__}.fit")
+        if not ratings.n_ratings:
+            raise DataError("a baseline needs at least one rating; got none.")
+        self.item_ids_, self.cold_start_bias_ = ratings.items, 0.0
+        self.scores_ = sealed(self._scores(ratings))
+        return self
 
     def predict(self, ratings: Ratings) -> Floats:
         """The scores (n_ratings,) of the pairs, in their order; the ratings are not used."""
+        if not hasattr(self, "scores_"):
+            raise NotFittedError(f"{self} is not fitted; call fit(ratings) first.")
         check_type("ratings", ratings, Ratings, error=DataError, cure="Pass Ratings.from_arrays(user, item, rating).")
-        index = np.arange(self.items.size)
-        if ratings.items is not self.items:
-            known = {one: i for i, one in enumerate(self.items.tolist())}
-            index = np.array([known.get(one, -1) for one in ratings.items.tolist()], dtype=np.int64)
-        return np.append(self.scores, self.unknown)[index[ratings.columns]]
+        index = indices_of(self.item_ids_, ratings.items)[ratings.columns]
+        return np.append(self.scores_, self.cold_start_bias_)[index]
+
+    def _scores(self, ratings: Ratings) -> Floats:
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class ItemMeanBaseline:
+@dataclass
+class ItemMeanBaseline(ItemScoresBaseline):
     """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): item means shrunk towards the mean m of all.
 
     n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity` in the unit of the ratings. An item without
     ratings has m.
 
     >>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
-    >>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores.round(2)
+    >>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores_.round(2)
     array([4.33, 3.5 ])
     """
 
@@ -326,26 +339,17 @@ class ItemMeanBaseline:
         if not (0 <= number(self.shrinkage) < np.inf and np.isfinite(number(self.popularity))):
             raise OptionError(f"shrinkage must be a number >= 0 and popularity a finite number; got {self}.")
 
-    def fit(self, ratings: Ratings) -> ItemScores:
-        """Compute the scores. Raises DataError without ratings."""
-        mean = _mean(ratings)
+    def _scores(self, ratings: Ratings) -> Floats:
+        mean = self.cold_start_bias_ = float(ratings.values.mean())
         counts = ratings.counts
         above = np.bincount(ratings.columns, ratings.values - mean, ratings.n_items)
         shrunk = above / np.maximum(counts + self.shrinkage, np.finfo(float).tiny)
-        return ItemScores(ratings.items, sealed(mean + self.popularity * np.log1p(counts) + shrunk), mean)
+        return np.asarray(mean + self.popularity * np.log1p(counts) + shrunk)
 
 
-@dataclass(frozen=True)
-class PopularityBaseline:
+@dataclass
+class PopularityBaseline(ItemScoresBaseline):
     """The number of ratings of an item."""
 
-    def fit(self, ratings: Ratings) -> ItemScores:
-        """Count the ratings. Raises DataError without ratings."""
-        _mean(ratings)
-        return ItemScores(ratings.items, sealed(ratings.counts.astype(np.float64)), 0.0)
-
-
-def _mean(ratings: Ratings) -> float:
-    if not ratings.n_ratings:
-        raise DataError("a baseline needs at least one rating; got none.")
-    return float(ratings.values.mean())
+    def _scores(self, ratings: Ratings) -> Floats:
+        return ratings.counts.astype(np.float64)

@@ -53,7 +53,7 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
     Users with fewer than n + 10 ratings are removed. ratings: `Ratings`, or a data frame of user, item and rating.
     Raises DataError if no user is left.
     """
-    ratings = _read(ratings, "weak_split")
+    ratings = as_ratings(ratings, "weak_split")
     n, seed = _integers(n=n, seed=seed)
     sizes = np.diff(ratings.bounds)
     chosen = sizes >= n + TESTED
@@ -77,7 +77,7 @@ def leave_out_split(ratings: Ratings | Any, n: int = 1, seed: int = 0) -> Split:
     Users with n ratings or fewer are not tested; their ratings are for training. ratings: as in `weak_split`. Raises
     DataError if no user is tested.
     """
-    ratings = _read(ratings, "leave_out_split")
+    ratings = as_ratings(ratings, "leave_out_split")
     n, seed = _integers(n=n, seed=seed)
     sizes = np.diff(ratings.bounds)
     tested = sizes > n
@@ -101,7 +101,7 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     broken by id. n random ratings of each new user are known, the others are for the test. ratings: as in `weak_split`.
     Raises DataError if fewer than `users` users have more than n ratings.
     """
-    ratings = _read(ratings, "strong_split")
+    ratings = as_ratings(ratings, "strong_split")
     n, seed, users, least = _integers(n=n, seed=seed, users=users, least=least)
     left = ratings.select(ratings.counts[ratings.columns] >= least, drop=True)
     sizes = np.diff(left.bounds)
@@ -131,7 +131,7 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     DataError for a pair in both, for ids that are numbers in one and text in the other, and if no test item or no test
     user is known. Warns if most test users are unknown.
     """
-    train, test = _read(train, "given_split"), _read(test, "given_split")
+    train, test = as_ratings(train, "given_split"), as_ratings(test, "given_split")
     users_known, items_known = train.user_index(test.users), train.item_index(test.items)
     check_spelling(train.users, test.users, users_known, "of the test, user")
     check_spelling(train.items, test.items, items_known, "of the test, item")
@@ -176,13 +176,14 @@ def number_of_users(count: int) -> str:
     return f"{count} user{'' if count == 1 else 's'}"
 
 
-def _read(ratings: Any, caller: str) -> Ratings:
+def as_ratings(ratings: Any, caller: str) -> Ratings:
+    """`Ratings` as they are, those of a data frame, or DataError."""
     if isinstance(ratings, Ratings):
         return ratings
     if hasattr(ratings, "columns"):
         return Ratings.from_frame(ratings)
     raise DataError(
-        f"{caller} cannot split a {type(ratings).__name__}; pass Ratings, as "
+        f"{caller} cannot read a {type(ratings).__name__}; pass Ratings, as "
         "Ratings.from_arrays(user, item, rating) returns, or a data frame with these columns"
     )
 

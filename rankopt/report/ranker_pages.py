@@ -39,7 +39,7 @@ def page_of_training(
         progress.append(drawing)
     weights = None
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
-        weights = Weights.from_queries(ranker._columns(), ranker.coef_, normalized(ranker, queries))
+        weights = Weights.from_queries(ranker.get_feature_names_out(), ranker.coef_, normalized(ranker, queries))
     rules = getattr(ranker, "constraints", None)
     return render(
         "training.html",

@@ -240,6 +240,34 @@ def test_what_is_broken_is_named_with_its_excess():
     assert admissible.violations([3, 4, 1]) == {"fix[2, 2]": 1.0}
 
 
+def test_binding_limits_are_those_that_the_ranking_reaches():
+    women = START.at_least(share=0.5, documents=[3, 4], name="women").at_most(1, by=SITE, name="site")
+    solution = solve(constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), women))
+    table = women.binding(solution.order, solution.dual)
+    counts = carried(solution.order, SITE)
+    assert set(table.index) == {f"site[{label!r}]" for label in counts if counts[label]} | {
+        f"women[{p}]" for p in (2, 3) if len({3, 4} & {*solution.order[:p].tolist()}) == p // 2
+    }
+    assert (table.limit == 1.0).all()
+    assert (table.attained == 1.0).all()
+    assert table.constraint["women[2]"] == "at least 1 of 2 documents in the first 2"
+    prices = dict(zip([f"women[{p}]" for p in (2, 3)], solution.dual["women"].tolist(), strict=True))
+    assert table.price.filter(like="women").to_dict() == {name: prices[name] for name in prices if name in table.index}
+    assert (table.price.filter(like="women") <= 0.0).all()
+    assert (table.price.filter(like="site") >= 0.0).all()
+
+
+def test_broken_and_absent_limits_among_the_binding_ones():
+    soft = START.at_most(1, by=SITE, name="site").penalized("site", penalty=1.0).exactly(1, documents=[3])
+    table = soft.binding([0, 1, 3])
+    assert table.index.tolist() == ["exactly", "site['a']"]
+    assert table.attained.tolist() == [1.0, 2.0]
+    assert table.price.isna().all()
+    empty = START.binding([0, 1, 2])
+    assert len(empty) == 0
+    assert [*empty.columns] == ["constraint", "limit", "attained", "price"]
+
+
 def test_every_method_leaves_its_set_as_it_was():
     limit, weights = np.zeros(1), np.ones((1, N * K))
     first = START.add_rows(weights, upper=limit, name="sum")

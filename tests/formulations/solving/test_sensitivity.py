@@ -108,7 +108,8 @@ def test_several_problems_have_mean_and_spread_and_one_row_is_swept_by_its_name(
     problems = [constrained_ranking(np.outer([3.0, 2.0, 1.0], rng.normal(size=N)), start) for _ in range(5)]
     curves = sensitivity(problems, "site", range(4))
     assert curves.empty.sum(axis=0).tolist() == [5, 0, 0, 0]
-    assert curves.shared == 0
+    assert curves.shared == 5
+    np.testing.assert_array_equal(curves.mean, [np.nan, *curves.value[:, 1:].mean(axis=0)])
     curves = sensitivity(problems, "site", [1, 2, 3])
     values = curves.value
     assert values.shape == (5, 3)
@@ -136,18 +137,36 @@ def test_points_without_a_ranking_prove_nothing():
     assert curve_of(np.nan, 2.0).above([0.0, 1.0]).tolist() == [2.0, 2.0]
 
 
-def test_curves_that_share_no_problem_say_which_limits_to_drop():
+def several(*curves):
+    return SensitivityCurve.from_curves("q at most", curves[0].limits, curves)
+
+
+def test_limits_that_few_can_meet_have_no_mean_and_the_others_have():
     nan = np.nan
-
-    def several(*curves):
-        return SensitivityCurve.from_curves("q at most", curves[0].limits, curves)
-
     every = curve_of(nan, 1.0, 2.0, nan), curve_of(nan, 1.0, nan, nan), curve_of(nan, nan, 2.0, 3.0)
-    assert "Drop limits 0, 3: then 1 of 3 has one at every limit." in str(several(*every))
-    assert several(*every).unshared in several(*every)._repr_html_()
-    assert "at any limit" in several(curve_of(nan, nan)).unshared
-    assert several(*every, curve_of(1.0, 1.0, 1.0, 1.0)).unshared == ""
-    assert "7, 8, 9 and 20 more: then" in several(curve_of(*[nan] * 30, 1.0)).unshared
+    assert several(*every).excluded.tolist() == [True, False, False, True]
+    note = "Means are over the 1 of 3 queries with a ranking at every limit but 0, 3, which too few can meet."
+    assert str(several(*every)).endswith(note)
+    assert note in several(*every)._repr_html_()
+    assert several(*every).columns()["queries"].tolist() == [0, 1, 1, 0]
+    assert "At no limit do most queries have a ranking" in several(curve_of(nan, nan)).note
+    assert several(curve_of(1.0, 2.0)).note == ""
+    assert "7, 8, 9 and 20 more, which" in several(curve_of(*[nan] * 30, 1.0)).note
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_limit_that_all_queries_can_meet_has_a_mean(seed):
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random((6, 5)) < rng.uniform(0.1, 0.9), np.nan, rng.normal(size=(6, 5)))
+    values[:, rng.integers(5)] = rng.normal(size=6)
+    curves = several(*(curve_of(*row) for row in values))
+    used = ~np.isnan(curves.mean)
+    assert used[~np.isnan(values).any(axis=0)].all()
+    complete = ~np.isnan(values[:, used]).any(axis=1)
+    assert 0 < complete.sum() == curves.shared
+    np.testing.assert_allclose(curves.mean[used], values[complete][:, used].mean(axis=0))
+    lost = np.nanmax(values[complete], axis=1, keepdims=True) - values[complete]
+    np.testing.assert_allclose(curves.lost[0][used], lost[:, used].mean(axis=0))
 
 
 def test_soft_constraints_are_swept_too():

@@ -5,10 +5,12 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy.optimize import LinearConstraint, linprog, milp
 
 from formulations import (
     FractionalSolutionError,
     InfeasibleError,
+    LinearProgram,
     RankingSet,
     Status,
     certify,
@@ -145,3 +147,32 @@ def test_every_solver_and_every_way_was_tried(answers):
     assert set(ways) == {"collapsed assignment", "laminar flow", "linear program", "integer program"}
     assert sum(fractional.values()) > 0
     assert min(solved.values()) >= len(answers) // 8
+
+
+@pytest.mark.parametrize("solver", ["auto", "highs", "cp_sat", "cvxpy:HIGHS", "cvxpy:SCIPY", "own"])
+def test_bound_of_an_integer_program_is_that_of_its_relaxation(solver):
+    # without presolve and duals of its own a solver leaves the sum of all costs as the bound
+    rng = np.random.default_rng(11)
+    rows, columns = 5, 24
+    weights, costs = rng.integers(10, 90, (rows, columns)), -rng.integers(20, 120, columns)
+    capacity = np.floor(0.4 * weights.sum(axis=1))
+    limits = (np.full(rows, -np.inf), capacity, np.zeros(columns), np.ones(columns))
+    program = LinearProgram(costs, weights, *limits, False, integer=np.ones(columns, dtype=bool))
+    relaxed = linprog(costs, weights, capacity, bounds=(0, 1)).fun
+    best = milp(costs, constraints=LinearConstraint(weights, -np.inf, capacity), bounds=(0, 1), integrality=1)
+    chosen = (lambda _: np.round(best.x)) if solver == "own" else solver
+    for limit in (None, 5.0):
+        solution = solve(program, chosen, time_limit=limit if solver != "own" else None)
+        assert solution.value == pytest.approx(best.fun)
+        assert solution.bound == np.ceil(relaxed - 1e-9)
+
+
+def test_bound_is_proved_where_a_search_uses_up_its_time():
+    rng = np.random.default_rng(3)
+    weights, costs = rng.integers(10, 90, (20, 300)), -rng.integers(20, 120, 300)
+    capacity = np.floor(0.3 * weights.sum(axis=1))
+    limits = (np.full(20, -np.inf), capacity, np.zeros(300), np.ones(300))
+    program = LinearProgram(costs, weights, *limits, False, integer=np.ones(300, dtype=bool))
+    solution = solve(program, "highs", time_limit=1.0)
+    assert solution.reported_status == "TIME_LIMIT"
+    assert solution.bound == np.ceil(linprog(costs, weights, capacity, bounds=(0, 1)).fun - 1e-9)

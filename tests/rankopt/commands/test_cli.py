@@ -1,6 +1,7 @@
 """The command line: a ranker trained, applied and measured through files; TREC runs; errors with their exit codes."""
 
 import gzip
+import importlib.metadata
 import json
 import os
 import shutil
@@ -223,6 +224,9 @@ def test_scores_go_down_a_pipe_and_leave_it_a_pipe(files):
 
 def test_the_doctor_finds_every_solver_healthy():
     report = json.loads(run("doctor", "--json"))
+    assert {name: report["versions"][name] for name in ("pandas", "lightgbm")} == {
+        name: importlib.metadata.version(name) for name in ("pandas", "lightgbm")
+    }
     assert report["healthy"], [row for row in report["solvers"] if not row["works"]]
     assert {"exact", "scipy", "ortools", "highs", "networkx", "active_set"} <= {r["solver"] for r in report["solvers"]}
 
@@ -437,6 +441,8 @@ def test_runs_of_the_same_name_keep_their_folders(folder, runs, tmp_path):
     (tmp_path / "one.run").write_bytes(runs[1].read_bytes())
     done = invoked("evaluate", "--qrels", folder / "qrels", runs[0], tmp_path / "one.run", "--measure", "AP", "--json")
     assert json.loads(done.output)["baseline"] == str(runs[0])
+    done = invoked("evaluate", "--qrels", folder / "qrels", *runs, "--baseline", runs[1], "--json")
+    assert json.loads(done.output)["baseline"] == "two.run"
 
 
 HOSTILE = {

@@ -233,6 +233,20 @@ def test_lists_of_the_command_obey_limits(shop):
         recommended(shop, *USERS, "--k", 6, "--at-most", "1:seller")
 
 
+def test_a_ban_reads_the_truth_as_it_is_usually_written(shop):
+    """The first list of a user is banned, and one who types a word that the column lacks hears of it."""
+    first = recommended(shop, *USERS, "--k", 5)[0]["c001"]
+    rows = "".join(f"SKU-{i},{f'SKU-{i}' in first}\n" for i in range(1, 161))
+    (shop / "bans.csv").write_text(f"item,banned\n{rows}")
+    ban = (*USERS, "--items", shop / "bans.csv", "--k", 5, "--at-most")
+    expected, _ = recommended(shop, *ban, "0:banned=True")
+    assert not {*expected["c001"]} & {*first}
+    for word in ("true", "1", "yes", "TRUE"):
+        assert recommended(shop, *ban, f"0:banned={word}")[0] == expected
+    with pytest.warns(UserWarning, match="No item has banned 'Treu'; the values are 'False', 'True'; did you mean 'T"):
+        recommended(shop, *ban, "0:banned=Treu")
+
+
 def test_new_users_are_folded_in_by_the_command(shop):
     (shop / "new.csv").write_text("customer;sku;stars\n17;SKU-3;2,5\n17;SKU-5;0,5\n17;none;1\n")
     lists, said = recommended(shop, "--ratings", shop / "new.csv", "--k", 4)

@@ -63,6 +63,54 @@ def test_a_model_is_that_of_the_named_columns(folder, tmp_path):
     np.testing.assert_allclose(model.coef_, load_model(folder / "m").coef_, rtol=1e-12)
 
 
+def test_a_model_remembers_the_columns_of_its_training(folder, tmp_path):
+    file, model, scores = folder / "t.parquet", tmp_path / "m", tmp_path / "scores"
+    done = called("train", file, "--model", model, "--ranker", "regression", *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert load_model(model).columns_ == {"qid": "search", "relevance": "clicks", "document": "page"}
+    read = f"read {file}; qid: search, relevance: {{}}, document: page, features: 2 (a, b)"
+    for words, grades in (
+        (("predict", model, file, "--output", scores), "none"),
+        (("rank", model, file), "none"),
+        (("evaluate", file, "--model", model, "--scores", scores), "clicks"),
+        (("explain", model, file), "clicks"),
+    ):
+        done = called(*words)
+        assert done.returncode == 0, done.stderr
+        assert read.format(grades) in done.stderr.splitlines()
+    table = pd.read_parquet(file).drop(columns="noise")
+    other = tmp_path / "other.csv"  # other names of the same columns, found as ever
+    table.rename(columns={"search": "qid", "clicks": "label", "page": "docid"}).to_csv(other, index=False)
+    for words in ((), ("--relevance", "label")):
+        done = called("evaluate", other, "--model", model, *words)
+        assert f"read {other}; qid: qid, relevance: label, document: docid" in done.stderr
+    table.assign(grade=table.clicks).to_parquet(tmp_path / "both.parquet")
+    done = called("evaluate", tmp_path / "both.parquet", "--model", model, "--relevance", "grade")
+    assert "relevance: grade, document: page" in done.stderr
+    table.assign(clicks=np.nan).to_parquet(tmp_path / "new.parquet")  # no grades yet
+    assert called("rank", model, tmp_path / "new.parquet").returncode == 0
+
+
+def test_a_file_of_scores_or_a_model_is_the_baseline(folder, tmp_path):
+    file, scores = folder / "t.parquet", tmp_path / "scores"
+    scores.write_text("".join(f"{one}\n" for one in range(60)))
+    words = ("evaluate", file, "--model", folder / "m", "--scores", scores, "--measure", "nDCG@3", *OPTIONS)
+    for more, first, other in (
+        ((), scores, folder / "m"),
+        (("--baseline", scores), scores, folder / "m"),
+        (("--baseline", folder / "m"), folder / "m", scores),
+    ):
+        (compared,) = json.loads(called(*words, *more, "--json").stdout)["compared"]
+        assert (compared["baseline"], compared["run"]) == (str(first), str(other))
+        shown = called(*words, *more).stdout
+        head, row = shown.partition(f"against {first}\n")[2].splitlines()[:2]
+        assert head.split()[-3:] == ["better", "equal", "worse"]
+        assert row.split()[-3:] == [str(compared[name]) for name in ("wins", "ties", "losses")]
+    done = called(*words, "--baseline", file)
+    assert done.returncode == 2
+    assert f"--baseline {file} is not compared; name one of {scores}, {folder / 'm'}" in done.stderr
+
+
 def test_a_model_reads_its_features_only(folder, tmp_path):
     frame = pd.read_parquet(folder / "t.parquet")
     more = frame[frame.columns[::-1]].assign(gap=np.where(frame.a > 0, np.nan, 1.0), day=pd.Timestamp(0))

@@ -192,6 +192,18 @@ def test_wrong_usage_says_how(files, options, says):
     assert says in done.output
 
 
+def test_booleans_of_a_table_are_read_from_words(tmp_path):
+    frame = pd.DataFrame({"qid": [0] * 4, "x": [4.0, 3, 2, 1], "docid": list("abcd"), "ad": [True, False, True, False]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    RegressionRanker(0.0).fit(Queries.from_arrays(-np.eye(4)[:, :1], [0, 1, 1, 1], qid=[0] * 4)).save(tmp_path / "m")
+    words = ["rank", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--features", "x", "--relevance", "none"]
+    for word in ("true", "1", "True"):
+        done = CliRunner().invoke(rankopt, [*words, "--k", "2", "--at-most", f"0:ad={word}"])
+        assert {name: {*found} for name, found in listed(done).items()} == {"0": {"b", "d"}}
+    with pytest.raises(DataError, match="No document has ad 'maybe'; the values are False, True"):
+        raise CliRunner().invoke(rankopt, [*words, "--k", "2", "--at-most", "0:ad=maybe"]).exception
+
+
 def test_no_room_and_no_attributes(files):
     full = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site")
     assert isinstance(full.exception, DataError)

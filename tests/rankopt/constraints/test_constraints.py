@@ -209,6 +209,35 @@ def test_a_value_that_no_document_has_is_named_with_those_that_there_are(rules):
         rules.for_queries(queries)
 
 
+LABELS = {"banned": [True, False, False, False], "brand": list("AABB"), "size": [1, 2, 3, 4], "tags": [None] * 4}
+
+
+@pytest.mark.parametrize(
+    ("documents", "error", "says"),
+    [
+        ({"banned": "True"}, DataError, "has banned 'True'; the values are False, True; did you mean True?"),
+        ({"banned": "yes"}, DataError, "has banned 'yes'; the values are False, True."),
+        ({"size": "2"}, DataError, "has size '2'; the values are 1, 2, 3, 4; did you mean 2?"),
+        ({"brand": 2}, DataError, "has brand 2; the values are 'A', 'B'."),
+        ({"brand": "a"}, UserWarning, "has brand 'a'; the values are 'A', 'B'; did you mean 'A'?"),
+        ({"size": 5}, UserWarning, "has size 5; the values are 1, 2, 3, 4. The constraint counts no document."),
+        ({"tags": "x"}, UserWarning, "has tags 'x'; the values are missing."),
+    ],
+)
+def test_a_limit_on_a_value_that_no_document_has_is_never_silent(documents, error, says):
+    queries = Queries.from_arrays(np.eye(4), [1, 0, 1, 0], qid=[0, 0, 1, 1], attributes=LABELS)
+    ranker, rules = RegressionRanker(1.0).fit(queries), Admissible(2).at_most(0, documents=documents)
+    for use in (rules.for_queries, lambda queries: ranker.rank(queries, constraints=rules)):
+        with (pytest.raises if error is DataError else pytest.warns)(error, match=re.escape(f"No document {says}")):
+            use(queries)
+
+
+def test_a_value_of_another_query_and_a_rare_true_are_no_mistake():
+    queries = Queries.from_arrays(np.eye(4), qid=[0, 0, 1, 1], attributes=LABELS | {"banned": [False] * 4})
+    rules = Admissible(1).at_most(0, documents={"brand": "B", "size": 3}).at_most(0, documents={"banned": True})
+    assert len(rules.for_queries(queries)) == 2  # warnings are errors in tests
+
+
 def test_a_value_in_place_of_an_attribute_has_a_hint():
     rules = Admissible(2).at_least(share=0.5, by="group", documents="f")
     with pytest.raises(

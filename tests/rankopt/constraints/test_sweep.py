@@ -48,7 +48,7 @@ def test_each_point_is_the_best_admissible_value_of_each_query():
         best = enumerated(queries, scores, lambda rows, limit=limit: most_of_a_site(rows) <= limit)
         assert found.value[:, at] == pytest.approx(best, nan_ok=True)
     assert found.empty.sum(axis=0).tolist() == [3, 0, 0]
-    assert found.shared == 1
+    assert found.shared == 4  # limit 1 has no mean
 
 
 def test_a_rule_asks_no_more_than_a_query_has_positions_and_nothing_where_it_has_none_of_its_documents():
@@ -228,8 +228,8 @@ def test_the_own_limit_empties_no_query_and_the_table_shows_weights_and_queries(
     assert str(found).startswith(
         "Values: Σ c_i s_π(i), c = 1, 0.631, 0.5; lists as long as the original limits admit\n"
     )
-    note = "\nMeans are over the 1 of 4 queries with a ranking at every limit. Most queries have none at limit 2: leave"
-    assert note in str(found)
+    note = "\nMeans are over the 2 of 4 queries with a ranking at every limit but 2, which too few can meet."
+    assert str(found).endswith(note)
     assert np.isnan(found.columns()["lost"]).tolist() == [False, False, True]  # not the loss of the few that are left
 
 
@@ -237,20 +237,21 @@ def test_the_own_limit_empties_no_query_and_the_table_shows_weights_and_queries(
 def test_limits_that_leave_no_query_a_curve_are_named_below_the_table():
     queries, scores = sites_and_news(), np.arange(12.0)
     blank = BY_SITE.sensitivity("site", range(4), queries, scores)
-    assert np.isnan(blank.mean).all()
-    assert str(blank).endswith("Drop limits 0: then 1 of 4 has one at every limit.")
-    assert blank.unshared in blank._repr_html_()
-    mended = BY_SITE.sensitivity("site", range(1, 4), queries, scores)
-    assert (mended.shared, mended.unshared, len(str(mended).splitlines())) == (1, "", 6)  # with weights and queries
+    assert np.isnan(blank.mean).tolist() == [True, True, False, False]
+    assert str(blank).endswith("the 4 of 4 queries with a ranking at every limit but 0, 1, which too few can meet.")
+    assert blank.note in blank._repr_html_()
+    mended = BY_SITE.sensitivity("site", range(2, 4), queries, scores)
+    assert (mended.shared, mended.note, len(str(mended).splitlines())) == (4, "", 4)  # with weights and queries
+    assert mended.mean == pytest.approx(blank.mean[2:])
     nothing = BY_SITE.sensitivity("site", [0], queries, scores)
-    assert "no problem has a ranking at any limit" in str(nothing).lower()
+    assert "At no limit do most queries have a ranking" in str(nothing)
     new = Admissible(3).exactly(1, documents="new").sensitivity("new", range(3), queries, scores)
     assert new.empty.sum(axis=0).tolist() == [
         1,
         2,
         3,
     ]  # two of four are new and three shown; of the others one is, or none
-    assert "Drop limits 0: then 1 of 4" in str(new)
+    assert "limit but 2, which too few can meet" in str(new)
 
 
 def test_curves_are_shown_as_frames_drawings_and_in_notebooks():

@@ -259,8 +259,57 @@ def test_a_score_under_a_quota_does_not_depend_on_the_order_of_rows(sorted_by):
             ]
         assert values[0] == pytest.approx(values[1], abs=1e-12)
         messages = [str(one.message) for one in caught if one.category is TiedDocumentsWarning]
-        assert len(messages) == (2 if measure in ("AP", "RR") else 0)
-        assert all("4 of 4 queries" in text and "standard error" in text for text in messages)
+        assert len(messages) == 2
+        assert all("tied in 4 of 4 queries" in text and "standard error" in text for text in messages)
+
+
+@pytest.mark.parametrize("rules", ["caps", "quota"])
+def test_ties_that_constraints_distinguish_are_averaged_over_all_orders(rules):
+    """Brute force: the best list of each order of the tied documents, scores broken by it; within 5 standard errors."""
+    rng = np.random.default_rng(12)
+    n, k, m = 5, 3, 8
+    score, grades = rng.integers(0, 2, n * m).astype(float), rng.integers(0, 3, n * m).astype(float)
+    grades[::n] = 2.0
+    site, qid = np.tile(list("aaabb"), m), np.repeat(np.arange(m), n)
+    limited = Admissible(k).at_most(2, by="site")
+    if rules == "quota":
+        limited = Admissible(k).at_least(1, documents={"site": "b"}, positions=range(2)).at_most(2, by="site")
+    ranker = RegressionRanker(measure="nDCG@3").fit(score[:, None], grades, qid=qid)
+    ranker.coef_ = np.array([1.0])
+    known, weights = [], 1 / np.log2(np.arange(2, k + 2))
+    lists = np.array([one for one in permutations(range(n), k) if sum(j < 3 for j in one) <= 2])
+    for q in range(m):
+        own, gains = score[q * n : (q + 1) * n], 2.0 ** grades[q * n : (q + 1) * n] - 1
+        allowed = lists[(lists[:, :2] >= 3).any(axis=1)] if rules == "quota" else lists
+        best = [
+            allowed[((own + 1e-6 * np.array(order))[allowed] @ weights).argmax()] for order in permutations(range(n))
+        ]
+        known.append(np.mean(gains[np.array(best)] @ weights) / (np.sort(gains)[::-1][:k] @ weights))
+    with pytest.warns(TiedDocumentsWarning) as caught:
+        found = ranker.evaluate(score[:, None], grades, qid=qid, attributes={"site": site}, constraints=limited)
+    error = float(str(caught[0].message).split("standard error of ")[1].rstrip("."))
+    assert 0 < error < 0.02
+    assert abs(found.mean() - np.mean(known)) < 5 * error
+    assert found.tied[0] >= 6
+    again = rng.permutation(n * m)
+    with pytest.warns(TiedDocumentsWarning):
+        shuffled = ranker.score(
+            score[again, None], grades[again], qid=qid[again], attributes={"site": site[again]}, constraints=limited
+        )
+    assert shuffled == pytest.approx(found.mean(), abs=1e-12)
+
+
+def test_queries_whose_value_depends_on_ties_are_counted_with_and_without_a_length():
+    rng = np.random.default_rng(13)
+    X, grades, qid = (
+        rng.integers(0, 3, (60, 1)).astype(float),
+        rng.integers(0, 3, 60).astype(float),
+        np.repeat(range(6), 10),
+    )
+    ranker = RegressionRanker(measure="nDCG@5").fit(X, grades, qid=qid)
+    free, short = (ranker.evaluate(X, grades, qid=qid, constraints=one) for one in (None, Admissible(5)))
+    assert free.tied.tolist() == short.tied.tolist() == [6]
+    assert free.mean() == pytest.approx(short.mean(), abs=1e-12)
 
 
 def test_regret_under_constraints_does_not_depend_on_the_order_of_rows():

@@ -154,6 +154,13 @@ def test_missing_values_are_counted_and_the_cure_works(tmp_path):
     says = r"'b' of .* has no value in row 0 and in 1 others.*frame.drop\(columns=\['b', 'c'\]\); 2 columns .*: b, c"
     with pytest.raises(DataError, match=says):
         read_table(tmp_path / "t.parquet")
+    for table in (holed, holed.fillna({"b": np.nan, "c": np.nan}).astype({"b": float}), tmp_path / "t.parquet"):
+        with pytest.raises(DataError) as error:
+            read_table(table)
+        read, fit = (word.partition(" ")[0] for word in str(error.value).split(" with ")[-2:])
+        ranker = eval(f"RegressionRanker({fit})", {"RegressionRanker": RegressionRanker})
+        ranker.fit(eval(f"read_table(table, {read})", {"read_table": read_table, "table": table, "np": np}))
+        assert "missingindicator_b" in ranker.get_feature_names_out()
     words = ("train", tmp_path / "t.parquet", "--model", tmp_path / "m", "--ranker", "regression")
     assert "or drop columns: --drop b,c" in called(*words).stderr
     assert called(*words, "--drop", "b,c").returncode == 0
@@ -390,6 +397,24 @@ def test_columns_that_number_the_rows_are_no_features(tmp_path):
         named = read_table(event_log(), relevance="click_grade", features=["url_id", "flag"])
         assert named.feature_names == ("url_id", "flag")
         read_table(event_log()[["query_id", "click_grade", "f1"]], relevance="click_grade")
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(DataError, match="rankings need documents and features"):
+        read_table(event_log()[:0], relevance="click_grade")
+
+
+def test_queries_to_serve_may_have_constant_columns():
+    log = event_log().drop(columns="url_id")
+    ranker = RegressionRanker().fit(log.drop(columns="click_grade"), log.click_grade)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for part in (log, log[log.query_id == 3]):
+            queries = read_table(part.drop(columns="click_grade"), relevance=None)
+            assert_array_equal(ranker.predict(queries), ranker.predict(part.drop(columns="click_grade")))
+        ranker.score(read_table(log[log.query_id == 3], relevance="click_grade"))
+    with pytest.warns(ColumnWarning, match="have one value only: .*: flag"):
+        read_table(log, relevance="click_grade")
 
 
 @pytest.mark.parametrize("name", ["qid", "query_id", "QueryID", "query"])

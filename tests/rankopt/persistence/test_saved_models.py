@@ -320,6 +320,8 @@ def nested(depth):
         (fitted(feature_names_in_=None), "does not name 3 features"),
         (fitted(feature_names_in_={"array": "arrays/0.npy"}), "does not name 3 features"),
         (fitted(feature_names_in_={"strings": ["a", "b", 3]}), "is no value"),
+        (fitted(columns_=["qid"]), "columns_ does not name"),
+        (fitted(columns_={"dict": [["qid", 1]]}), "columns_ does not name"),
         (params(alpha={"float": "1e5"}), "is no value"),
         (params(alpha={"eval": "__import__('os').system('true')"}), "is no value"),
         (params(alpha={"tuple": [], "more": 1}), "is no value"),

@@ -4,6 +4,7 @@ from copy import copy
 from itertools import count, pairwise, permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
@@ -13,9 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
-from rankopt import Queries, RegressionRanker, load_model, load_sample
+from formulations import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds, InvalidProblemError
+from rankopt import Queries, RegressionRanker, compare, load_model, load_sample
 from rankopt.clicks import PositionBias, evaluate_policy, simulate_clicks
+from rankopt.data import read_table
 from rankopt.errors import DataError, ExposureWarning, OptionError, TrainingInterruptedWarning
 from rankopt.losses import Deltr
 from rankopt.measures import parse
@@ -133,9 +135,12 @@ def test_a_policy_does_not_depend_on_the_order_of_rows():
     served = [fair_ranker(), fair_ranker()]
     one = served[0].rank(X[:, :1], qid, attributes={"side": side})
     other = served[1].rank(X[order][:, :1], qid[order], attributes={"side": side[order]})
+    several = served[0].sample(X[:, :1], qid, size=4, attributes={"side": side}, random_state=1)
+    exchanged = served[1].sample(X[order][:, :1], qid[order], size=4, attributes={"side": side[order]}, random_state=1)
     for query in first:
         assert_array_equal(first[query], order[second[query]])
         assert_array_equal(one[query], order[other[query]])
+        assert_array_equal(several[query], order[exchanged[query]])
     P, permuted = (kinds[0].marginals(X[rows], qid[rows]) for rows in (slice(None), order))
     for query in P:
         rows = np.flatnonzero(qid == query)
@@ -298,6 +303,14 @@ def test_rankings_are_drawn_with_the_served_marginals():
     share = np.array([np.bincount(drawn[:, i], minlength=4) / m for i in range(3)])
     assert (np.abs(share - P) <= 5.0 * np.sqrt(P * (1.0 - P) / m) + 1e-9).all()
     assert_array_equal(drawn[:5], [one.rank(queries) for one in [fair_ranker()] for _ in range(5)])
+    sampled = ranker.sample(queries, size=m, random_state=0)
+    share = np.array([np.bincount(sampled[:, i], minlength=4) / m for i in range(3)])
+    assert (np.abs(share - P) <= 5.0 * np.sqrt(P * (1.0 - P) / m) + 1e-9).all()
+    assert_array_equal(sampled, fair_ranker().sample(queries, size=m, random_state=0))
+    assert_array_equal(fair_ranker().sample(queries)[0], drawn[0])
+    assert ranker.n_served_ == m + 1  # draws of one call serve a query once
+    with pytest.raises(InvalidProblemError, match="random_state must be"):
+        ranker.sample(queries, random_state="x")
 
 
 def test_a_stream_keeps_amortized_limits_and_gains_on_limits_of_each_query():
@@ -334,6 +347,31 @@ def test_limits_that_no_policy_keeps_are_broken_least():
     assert "no policy keeps the limits of 1 queries" in str(found)
 
 
+@pytest.mark.parametrize("kind", [DisparateTreatment, DisparateImpact])
+def test_scores_below_0_have_merit_0(kind):
+    queries = small_queries(3, sizes=(6, 5))
+    low = queries.replace(features=queries.features - 1.5)
+    assert (low.features < 0).any()
+    limits = kind("side", "gain", difference_bound=0.4)
+    clipped = kind("side", "merit", difference_bound=0.4)
+    own = low.replace(attributes={**low.attributes, "merit": np.maximum(low.features[:, 0], 0.0)})
+    found, expected = fair_ranker(limits).marginals(low), fair_ranker(clipped).marginals(own)
+    for query in low.query_ids:
+        assert_allclose(found[query], expected[query], atol=1e-7)
+
+
+def test_a_column_of_merit_that_is_named_is_no_feature():
+    frame = pd.DataFrame({"qid": [0, 0, 1, 1], "relevance": [1, 0, 0, 1], "price": [1.0, 2.0, 3.0, 1.0]})
+    frame = frame.assign(gender=["f", "m", "f", "m"], merit=frame.relevance + 0.5)
+    assert read_table(frame).feature_names == ("price", "merit")
+    read = read_table(frame, attributes=["gender", "merit"])
+    assert read.feature_names == ("price",)
+    served = ExposureRanker(
+        RegressionRanker(target="gain").fit(read), DisparateTreatment("gender", "merit", difference_bound=2.0)
+    )
+    assert evaluate_exposure(served, read, served.exposure).kept.all()
+
+
 def test_a_query_without_two_groups_of_merit_has_no_limits():
     queries = Queries.from_arrays(
         [[3.0], [2.0], [1.0], [0.0]], [3, 2, 1, 0], group=[2, 2], attributes={"side": ["a", "a", "a", "b"]}
@@ -358,6 +396,11 @@ def test_the_table_and_the_picture():
     queries = small_queries(12)
     found = evaluate_exposure(fair_ranker(), queries, PARITY, measure=LINEAR)
     table = found.to_frame()
+    best = [(np.sort(g)[::-1][:3] @ attention(g.size, 3)) for g, _ in parts(queries)]
+    assert_allclose(found.unlimited, best)
+    assert (found.unlimited >= found.optimum - 1e-9).all()
+    assert f"at most {found.bound:.4f} under the limits and {np.mean(best):.4f} without" in str(found)
+    assert f"knows the grades, where limits are kept: {found.mean_gap:.4f}" in str(found)
     assert list(table.columns[:5]) == ["utility", "optimum", "gap", "disparity", "excess"]
     assert_allclose(table["exposure a"], table["exposure b"], atol=1e-7)
     axes = found.plot({"certain": evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure=LINEAR)})
@@ -366,6 +409,28 @@ def test_the_table_and_the_picture():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == words
     assert [line.get_fillstyle() for line in axes.lines[:2]] == ["full", "none"]
     assert axes.get_xlim()[0] == 0
+
+
+def test_utilities_of_two_policies_are_compared_by_query():
+    queries = small_queries(12, sizes=(4, 5, 6, 4))
+    fair, free = (
+        evaluate_exposure(one, queries, PARITY, measure=LINEAR) for one in (fair_ranker(), fair_ranker().ranker)
+    )
+    found, values = compare(fair, free), compare(fair.utility, free.utility)
+    assert found.as_dict() == values.as_dict() | {"measure": fair.measure}
+    assert "on 4 queries" in str(found)
+    turned = evaluate_exposure(fair_ranker().ranker, queries.select([2, 0, 3, 1]), PARITY, measure=LINEAR)
+    assert_allclose(compare(fair, turned).differences, found.differences)
+    fewer = evaluate_exposure(fair_ranker(), queries.select([0, 1]), PARITY, measure=LINEAR)
+    with pytest.raises(DataError, match="their queries differ"):
+        compare(fair, fewer)
+    with pytest.raises(DataError, match="their measures differ"):
+        compare(fair, evaluate_exposure(fair_ranker().ranker, queries, PARITY, measure="DCG@2"))
+    with pytest.raises(DataError, match="pass two of one kind"):
+        compare(fair, free.utility)
+    for others in ([free], {"free": 3.0}):
+        with pytest.raises(OptionError, match="others"):
+            fair.plot(others)
 
 
 def test_gains_are_evaluated_as_they_are_trained_on():
@@ -448,8 +513,9 @@ def test_an_interrupted_fit_keeps_its_last_round(monkeypatch):
         (DataError, "side = 'c'", lambda q: evaluate_exposure({}, q, OTHERS)),
         (DataError, "side = 'c'", lambda q: evaluate_exposure({}, q, ExposureBounds("side", lower={"c": 1.0}))),
         (DataError, "side = True, .* is 'a', 'b'", lambda q: LossRanker(Deltr("side")).fit(q)),
-        (DataError, "'gain': a score", lambda q: fair_ranker(DisparateImpact("side", "gain")).rank(
-            q.replace(features=-q.features))),
+        (DataError, "merit must be >= 0 .* got -1. Clip", lambda q: fair_ranker(DisparateImpact("side", "m")).rank(
+            q.replace(attributes={**q.attributes, "m": np.full(q.n_documents, -1.0)}))),
+        (DataError, "pass attributes= 'side', 'm'", lambda q: fair_ranker(DisparateImpact("side", "m")).rank(q)),
         (OptionError, "policy must be a fitted ranker", lambda q: evaluate_exposure(3, q, PARITY)),
         (OptionError, "ranker must be a Ranker", lambda q: ExposureRanker(3, PARITY).rank(q)),
         (NotFittedError, "not fitted", lambda q: ExposureRanker(PlackettLuceRanker(), PARITY).rank(q)),

@@ -13,6 +13,8 @@ from problems.command import called
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -36,6 +38,7 @@ LINEAR = (LargeMarginRanker, LossRanker, PairwiseRanker, SmoothRanker, DirectRan
 
 rng = np.random.default_rng(0)
 N = 120
+NAMES = ["x0", "x1", "x2", "x3"]  # of an array
 QID = rng.permutation(np.arange(N) % 12)
 FULL = rng.normal(size=(N, 4))
 Y = np.clip(np.rint(FULL[:, 0] + FULL[:, 1] + 1), 0, 3)
@@ -70,7 +73,8 @@ def test_a_linear_ranker_is_that_of_means_and_indicators():
     assert_allclose(ranker.predict(NEW, qid=QID), other.predict(by_hand(NEW, HOLED, QID)), rtol=1e-9)
     assert ranker.missing_features_.tolist() == [0, 1, 2]
     assert_array_equal(ranker.get_support(), [True] * 4)
-    assert {"x0", "x3", "missingindicator_x1"} <= {*ranker.selected_}
+    assert ranker.get_feature_names_out().tolist() == [*NAMES, *(f"missingindicator_{name}" for name in NAMES[:3])]
+    assert {*ranker.selected_} == {*ranker.get_feature_names_out()[ranker.coef_ != 0.0]}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -97,6 +101,18 @@ def test_the_order_of_rows_and_of_queries_changes_nothing(kind, normalize):
     order = np.random.default_rng(1).permutation(N)
     first, second = fitted(clone(ranker)), fitted(clone(ranker), HOLED[order], Y[order], QID[order])
     assert_array_equal(first.predict(NEW, qid=QID)[order], second.predict(NEW[order], qid=QID[order]))
+
+
+@pytest.mark.parametrize("kind", LINEAR)
+def test_every_weight_of_a_linear_ranker_has_a_name(kind):
+    for ranker in (kind(missing="indicator"), make_pipeline(SimpleImputer(), kind())):
+        with pytest.raises(NotFittedError):
+            ranker.get_feature_names_out()
+    ranker = fitted(kind(missing="indicator"))
+    assert len({*ranker.get_feature_names_out()}) == ranker.coef_.shape[-1] == 7
+    assert {*ranker.selected_} <= {*ranker.get_feature_names_out()}
+    plain = fitted(kind(), pd.DataFrame(FULL, columns=[*"abcd"]))
+    assert plain.get_feature_names_out().tolist() == plain.feature_names_in_.tolist() == [*"abcd"]
 
 
 @pytest.mark.parametrize("kind", [RegressionRanker, DirectRanker, MatchingRanker, BoostedRanker])
@@ -149,12 +165,15 @@ def test_every_container_and_file_holds_missing_values(tmp_path):
     for X in (frame, frame.astype("Float64"), pl.DataFrame(columns), pa.table(columns)):
         ranker = fitted(RegressionRanker(missing="indicator"), X)
         assert_array_equal(ranker.coef_, wanted)
-    assert "missingindicator_a" in ranker.selected_
+    weights = pd.Series(ranker.coef_, index=ranker.get_feature_names_out())
+    assert weights.index.tolist() == [*"abcd", *(f"missingindicator_{name}" for name in "abc")]
+    assert weights.abs().nlargest(7).index.tolist() == ranker.selected_.tolist()
     table = frame.assign(qid=QID, relevance=Y)
     for source in (table, table.astype({"a": "Float64"}), pl.from_pandas(table)):
         assert_array_equal(read_table(source, missing=np.nan).features, HOLED)
         assert_array_equal(read_table(source, missing=-1.0).features, np.nan_to_num(HOLED, nan=-1.0))
-        with pytest.raises(DataError, match=r"'[ab]'.*missing=nan, for rankers that take NaN"):
+        both = r"'[ab]'.*read with missing=np\.nan and fit with missing='indicator' \(or a BoostedRanker\)"
+        with pytest.raises(DataError, match=both):
             read_table(source)
     queries = Queries.from_arrays(HOLED, Y, qid=QID).grouped()
     write_svmlight(queries, tmp_path / "t.txt")

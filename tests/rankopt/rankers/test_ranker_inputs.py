@@ -129,9 +129,11 @@ def test_features_are_picked_by_name(rows):
     with pytest.raises(ValueError, match=r"(?s)now missing:\n- bm25.*"):
         ranker.predict(more.drop(columns="bm25"))
     reversed_names = more[[*NAMES[::-1], "qid"]]
-    with pytest.raises(ValueError, match=r"(?s)same order as they were in fit.*Pass X\[list\("):  # scikit-learn's rule
-        ranker.predict(reversed_names)
-    assert_array_equal(ranker.predict(reversed_names[list(ranker.feature_names_in_)], qid=qid), ranker.predict(frame))
+    for X, more in ((reversed_names, {}), (reversed_names.drop(columns="qid"), {"qid": qid})):
+        with pytest.raises(ValueError, match=r"(?s)same order as they were in fit") as caught:  # scikit-learn's rule
+            ranker.predict(X, **more)
+        cure = str(caught.value).partition("Pass ")[2].removesuffix(".")
+        assert_array_equal(ranker.predict(eval(cure, {"X": X, "ranker": ranker}), **more), ranker.predict(frame))
     check_dataframe_column_names_consistency("RegressionRanker", RegressionRanker())
     queries = Queries.from_arrays(reversed_names.assign(other=1.0), grades)
     assert_array_equal(ranker.predict(queries), ranker.predict(frame))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation import compare, evaluate
@@ -134,13 +135,13 @@ def test_new_users_are_folded_in():
     split = strong_split(made(), 5, 6, 12)
     told = []
 
-    class Ranker(type(ItemMeanBaseline().fit(split.train))):
+    class Ranker(ItemMeanBaseline):
         def fold_in(self, known):
             told.append(known)
             return self
 
     base = ItemMeanBaseline().fit(split.train)
-    ranker = Ranker(base.items, base.scores, base.unknown)
+    ranker = Ranker().fit(split.train)
     assert evaluate_ratings(split, ranker).mean == evaluate_ratings(split, base).mean
     assert told == [split.known]
 
@@ -155,11 +156,11 @@ def test_baselines_are_their_formulas():
         expected = (
             mean + popularity * np.log(1 + counts) + np.where(counts, sums / np.maximum(counts + shrinkage, 1), 0)
         )
-        np.testing.assert_allclose(found.scores, expected, rtol=1e-12)
-    np.testing.assert_array_equal(PopularityBaseline().fit(ratings).scores, counts)
+        np.testing.assert_allclose(found.scores_, expected, rtol=1e-12)
+    np.testing.assert_array_equal(PopularityBaseline().fit(ratings).scores_, counts)
     other = Ratings.from_arrays(["x", "x"], [59, 1000], [1, 2])
     known = ItemMeanBaseline().fit(ratings)
-    assert known.predict(other).tolist() == [known.scores[59], pytest.approx(mean)]
+    assert known.predict(other).tolist() == [known.scores_[59], pytest.approx(mean)]
 
 
 def test_what_cannot_be_split_or_judged_is_refused():
@@ -216,12 +217,27 @@ def test_what_is_no_split_and_what_cannot_predict_is_named_with_its_cure():
         with pytest.raises(DataError, match=says):
             evaluate_ratings(wrong, known)
     for what, name in (
-        (known.predict, "predict"), (np.mean, "mean"), (ItemMeanBaseline(), "ItemMeanBaseline"), (type(known),
-        "ItemScores"),
+        (known.predict, "predict"), (np.mean, "mean"), (type(known), "PopularityBaseline"),
     ):  # fmt: skip
         says = rf"predict cannot be {name} .*; pass a ranker that was fitted to split\.train"
         with pytest.raises(DataError, match=says):
             evaluate_ratings(split, what)
+    with pytest.raises(NotFittedError, match="call fit"):
+        evaluate_ratings(split, ItemMeanBaseline())
+
+
+@pytest.mark.parametrize("baseline", [ItemMeanBaseline(2.0, 0.1), PopularityBaseline()])
+def test_a_baseline_is_fitted_in_place_to_what_the_ranker_is_fitted_to(baseline):
+    split = weak_split(made(), seed=1)
+    expected = evaluate_ratings(split, type(baseline)(**vars(baseline)).fit(split.train))
+    train = split.train
+    users, items = train.users[train.user_of()], train.items[train.columns]
+    frame = pd.DataFrame({"customer_id": users, "sku": items, "stars": train.values})
+    for known in (train, frame):
+        assert baseline.fit(known) is baseline
+        np.testing.assert_array_equal(evaluate_ratings(split, baseline).values, expected.values)
+    with pytest.raises(DataError, match=r"Baseline.fit cannot read a ndarray; pass Ratings"):
+        baseline.fit(np.column_stack([users, items]))
 
 
 @pytest.mark.parametrize(
