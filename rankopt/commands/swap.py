@@ -187,15 +187,11 @@ def watched(experiment: SolverSwap, output: str | None, resume: bool) -> list[Be
     return found
 
 
-def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise click.BadParameter(f"{value:g} is not a limit; give a positive finite number", param=parameter)
-    return value
-
-
-def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not (math.isfinite(value) and value >= 1):
-        raise click.BadParameter(f"it must be a finite factor >= 1; got {value:g}.", param=parameter)
+def _finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    least = 1.0 if parameter.name == "tolerance" else math.ulp(0.0)
+    if value is not None and not least <= value < math.inf:
+        wanted = ">= 1" if least == 1.0 else "> 0"
+        raise click.BadParameter(f"it must be a finite number {wanted}; got {value:g}.", param=parameter)
     return value
 
 
@@ -207,7 +203,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     help="Rows of an earlier swap: replay its traces by the installed versions, and print what changed.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=float, callback=_factor, default=1.1,
+    "--tolerance", type=float, callback=_finite, default=1.1,
     help="With --baseline: the factor up to which seconds count as the same.",
 )  # fmt: skip
 @click.option("--test", "test_file", type=common.EXISTING, help="Queries to measure trained rankers on.")
@@ -228,12 +224,12 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 )  # fmt: skip
 @click.option("--train/--no-train", "train", default=True, help="Also swap solvers in live training.")
 @click.option(
-    "--time-limit", type=float, callback=_positive,
+    "--time-limit", type=float, callback=_finite,
     help="Seconds of a solver for a problem [10], and for a recorded trace of training [3]; two thirds of it for a "
     "live run, which is killed five seconds after twice that. Each solver first loads its modules in a tiny problem, "
     "with 60 seconds more: one that hangs there is stopped only then.",
 )  # fmt: skip
-@click.option("--memory-limit", type=float, callback=_positive, default=4.0, help="Gigabytes that a solver may use.")
+@click.option("--memory-limit", type=float, callback=_finite, default=4.0, help="Gigabytes that a solver may use.")
 @common.unjudged_option
 @click.option("--output", type=common.OutputPath(), help="File of the rows, one JSON object per line.")
 @click.option("--csv", "table_", type=common.OutputPath(), help="CSV file of the rows: a line per problem and solver.")
