@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import wraps
 from pathlib import Path
@@ -361,10 +361,6 @@ class Solution(CompactReprMixin):
         model than the one that was solved.
         """
         load("formulations.solvers.models:assign")(self, model)
-
-    def with_metadata(self, **changes: Any) -> Solution:
-        """A copy with solver, version, seconds, message or details filled in."""
-        return replace(self, **changes)
 
     def __repr__(self) -> str:
         claim = ""

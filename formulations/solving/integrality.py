@@ -305,4 +305,4 @@ def _better(mixed: LinearProgram, integral: Solution, relaxed: Solution) -> Solu
     ahead = (found.value - integral.value) * (1.0 if mixed.is_maximization else -1.0)
     if found.violation > mixed.tolerance or ahead <= 0.0:
         return integral
-    return found.with_metadata(solver=relaxed.solver, version=relaxed.version, seconds=integral.seconds)
+    return replace(found, solver=relaxed.solver, version=relaxed.version, seconds=integral.seconds)
