@@ -19,8 +19,7 @@ side s (negative: slack). The next multipliers minimize the maximum of the plane
     min φ   subject to   φ + over[t] · y >= value[t],   0 <= y <= cap
 
 whose duals are weights of the rankings [Kelley; Dantzig and Wolfe]. The dual simplex method resumes from the last
-vertex when a plane is added or a cap rises. It ends when the flow finds no plane above that vertex: the bound is
-optimal.
+vertex when a plane is added or a cap rises. It ends when the flow finds no plane above it: the bound is optimal.
 """
 
 from __future__ import annotations
