@@ -161,7 +161,7 @@ def readme(run: Run) -> None:
     }
     both = {(label, name): test_values(run, name, learners, label) for label in learners for name in names}
     found = {key: values[MEASURES.index("nDCG@10")] for key, (values, _) in both.items()}
-    row = table("nDCG@10", *(f"{name} ({found['LightGBM lambdarank', name].size})" for name in names), "seconds")
+    row = table("nDCG@10", *(f"{name} ({found['LightGBM lambdarank', name].size})" for name in names), "time")
     for label in learners:
         values = [found[label, name] for name in names]
         cells = [f"{own.mean():.3f} ± {own.std(ddof=1) / np.sqrt(own.size):.3f}" for own in values]

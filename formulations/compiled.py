@@ -471,7 +471,7 @@ def is_small(offsets: Ints) -> bool:
     rows = int(offsets[-1])
     if rows > ROWS or rows * rows <= PAIRS:  # at once for the calls that take the least time
         return rows <= ROWS
-    lengths = np.diff(offsets)
+    lengths = offsets[1:] - offsets[:-1]  # np.diff takes a fifth of a small batch
     return bool(lengths @ lengths <= PAIRS)
 
 

@@ -178,33 +178,32 @@ def _order_evidence(profit: Exact, exponent: int, order: Ints, y: Floats | None)
     bounds = []
     for prices in starts:
         settle.in_python(profit, order, prices, 0, min(PASSES, positions + 1))
-        bounds.append(_assignment_bound(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
+        bounds.append(_assignment_bound(profit, exponent, prices, exponent))
         if bounds[-1] == value:  # no bound is better
             return Evidence(Fraction(0), value, value)
     if y is not None:
-        bounds.append(_assignment_bound(profit, exponent, [Fraction(price) for price in y.tolist()]))
+        bounds.append(_assignment_bound(profit, exponent, *_integers(y)))
     return Evidence(Fraction(0), value, min(bounds))
 
 
 def _below(y: Floats, exponent: int, largest: int, order: Ints) -> Exact:
     """Integer duals just below y, which settle after few increases; 0 for unranked documents."""
     prices = np.array([0] * y.size, dtype=object)
-    margin = largest >> NEAR
-    for document in order.tolist():
-        prices[document] = max(0, int(Fraction(float(y[document])) * (1 << exponent)) - margin)
+    own, digits = _integers(y[order])
+    own = own * (1 << max(exponent - digits, 0)) // (1 << max(digits - exponent, 0))
+    prices[order] = np.maximum(own - (largest >> NEAR), 0)
     return prices
 
 
-def _assignment_bound(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
-    """Σ v + Σ_i max_j (profit[i, j] - v[j]), v >= 0 where a document may stay out."""
+def _assignment_bound(profit: Exact, exponent: int, prices: Exact, digits: int) -> Fraction:
+    """Σ v + Σ_i max_j (profit[i, j] - v[j]), v >= 0 where a document may stay out, for profit / 2^exponent and
+    v = prices / 2^digits."""
     positions, documents = profit.shape
-    if documents > positions:
-        prices = [max(price, Fraction(0)) for price in prices]
-    below = max(price.denominator for price in prices)
-    shared = max(below, 1 << exponent)
-    integers = np.array([price.numerator * (shared // price.denominator) for price in prices], dtype=object)
-    best = (profit * (shared >> exponent) - integers).max(axis=1)
-    return Fraction(int(integers.sum()) + int(best.sum()), shared)
+    prices = np.maximum(prices, 0) if documents > positions else prices
+    shared = max(exponent, digits)
+    prices = prices * (1 << shared - digits)
+    best = (profit * (1 << shared - exponent) - prices).max(axis=1)
+    return Fraction(int(prices.sum()) + int(best.sum()), 1 << shared)
 
 
 def flow_evidence(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:

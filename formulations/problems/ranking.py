@@ -69,7 +69,7 @@ def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
     table: dict[int, Floats] = {}
     for n in np.unique(sizes).tolist():
         row = weights_for(weights, n)
-        table[n] = np.append(row, np.zeros(n - row.size))
+        table[n] = row if row.size == n else np.append(row, np.zeros(n - row.size))
     return frozen(np.concatenate([table[n] for n in sizes.tolist()]))
 
 

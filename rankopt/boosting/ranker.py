@@ -167,10 +167,11 @@ class BoostedRanker(Ranker):
 
     Notes
     -----
-    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each, `categories_`,
-    {feature: its categories} (an array holds positions in it), and `feature_importances_`; where rounds were evaluated
-    `best_score_`, `best_iteration_`, and `evals_result_`, the measure after each round as `{"eval_set": {"nDCG@10":
-    [...]}}`, under "validation" for held-out queries.
+    Fitted: `estimators_`, LightGBM's text of each member as an array of bytes
+    (`lightgbm.Booster(model_str=text.tobytes().decode())` reads it), `n_rounds_`, the number of trees of each,
+    `categories_`, {feature: its categories} (an array holds positions in it), and `feature_importances_`; where rounds
+    were evaluated `best_score_`, `best_iteration_`, and `evals_result_`, the measure after each round as `{"eval_set":
+    {"nDCG@10": [...]}}`, under "validation" for held-out queries.
     Needs `pip install 'rankopt[boosting]'`; raises OptionError if it is missing.
     """
 

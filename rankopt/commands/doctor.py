@@ -38,8 +38,7 @@ def doctor(json_: bool) -> None:
         as_json({"versions": versions, "solvers": rows, "healthy": healthy})
     else:
         absent = dict.fromkeys(OPTIONAL, "not installed (optional)")
-        shown = [[name, version or absent.get(name, "missing")] for name, version in versions.items()]
-        table(["package", "version"], shown)
+        table(["package", "version"], [[name, own or absent.get(name, "missing")] for name, own in versions.items()])
         click.echo()
         table(
             ["solver", "problem", "works", "gap", "ms", "message"],

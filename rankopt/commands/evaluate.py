@@ -118,7 +118,7 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 @click.argument("files", nargs=-1, required=True, metavar="DATA | RUN...", type=common.EXISTING)
 @common.column_options
 @click.option("--qrels", type=common.FILE, help="Judgments; the files are then TREC runs.")
-@click.option("--scores", multiple=True, type=common.FILE, help="Scores; repeat to compare.")
+@click.option("--scores", multiple=True, type=common.FILE, help="A file with one score a line; repeat to compare.")
 @click.option("--model", multiple=True, type=common.FILE, help="A model; repeat to compare.")
 @click.option("--baseline", type=common.FILE, help="File to compare with.  [default: the first]")
 @common.attributes_option
@@ -133,7 +133,7 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 )
 @click.option(
     "--missing", type=click.Choice(["skip", "zero", "error"]), default="skip",
-    help="Judged queries that a run lacks: left out of its means, or 0 (trec_eval -c).",
+    help="Judged queries that a run lacks (not features): left out of its means, or 0 (trec_eval -c).",
 )  # fmt: skip
 @click.option(
     "--test", type=click.Choice(["randomization", "t", "wilcoxon"]), default="randomization",

@@ -99,16 +99,11 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
     """The weights of each score: one, or one per slot; none if scores are not linear in the features."""
     if not hasattr(ranker, "coef_"):
         return []
-    from rankopt.explanations.contributions import Weights, deviations_within
+    from rankopt.explanations.contributions import Weights
 
-    own = queries.grouped()
-    deviation = deviations_within(own.features, own.offsets)
-    names = _names(ranker)
-    if ranker.coef_.ndim == 1:
-        return [("scores", Weights.from_coefficients(names, ranker.coef_, deviation))]
-    return [
-        (f"slot {slot}", Weights.from_coefficients(names, own, deviation)) for slot, own in enumerate(ranker.coef_, 1)
-    ]
+    coef, names = ranker.coef_, _names(ranker)
+    scores = [("scores", coef)] if coef.ndim == 1 else [(f"slot {slot}", own) for slot, own in enumerate(coef, 1)]
+    return [(name, Weights.from_queries(names, own, queries)) for name, own in scores]
 
 
 def _print(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> None:

@@ -37,11 +37,10 @@ def queries_at(
 ) -> Queries:  # fmt: skip
     """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file.
 
-    columns: of a table; prints on standard error which are used for what. features: columns of a table that are the
-    features unless `columns` names others. graded: whether grades are required. labels: columns that quotas count by,
-    which are attributes even if they hold numbers. keep_missing: whether features may lack values.
-    trained: the columns by role that a model was trained with, used where the table has them and `columns` names none.
-    """
+    columns: of a table; prints on standard error which are used for what. trained: a model's columns, used where they
+    exist and `columns` names no others. features: columns of a table that are the features unless `columns` names
+    others. graded: whether grades are required. labels: columns that quotas count by, which are attributes even if they
+    hold numbers. keep_missing: whether features may lack values."""
     from rankopt.data.tables import is_table
 
     columns, missing = columns or Columns(), math.nan if keep_missing else None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--tag", help="The name of a TREC run.  [default: rankopt]")
 @click.option(
     "--scores", type=click.Choice(["rank", "model"]),
-    help="Scores of a TREC run: decreasing numbers that reproduce the order, or the model's.  [default: rank]",
+    help="What a TREC run has as scores: decreasing numbers that reproduce the order, or the model's.  [default: rank]",
 )  # fmt: skip
 @click.option("--output", default="-", type=common.OutputPath(dash=True), help="A file, or - for standard output.")
 @common.json_option

@@ -76,7 +76,7 @@ def rule_sensitivity(
     longest = int(np.diff(queries.offsets).max())
     shown = np.asarray(weights(min(admissible.k, longest), longest), dtype=np.float64)
     more = ", ..." if shown.size > SHOWN_WEIGHTS else ""
-    title = f"Values: Σ c_i s_π(i), c = {', '.join(f'{c:.3g}' for c in shown[:SHOWN_WEIGHTS])}{more}"
+    title = f"Sums of scores, not nDCG: Σ c_i s_π(i), c = {', '.join(f'{c:.3g}' for c in shown[:SHOWN_WEIGHTS])}{more}"
     if admissible.on_infeasible == "truncate":
         title += "; lists as long as the original limits admit"
     return replace(SensitivityCurve.from_curves(name, values, found), title=title)

@@ -88,6 +88,7 @@ def _check_counts(values: int, indices: int, what: str) -> None:
         raise DataError(f"Sparse features have {values} values but {indices} {what} to put them in; {CURE}")
 
 
+INDICATOR = "missingindicator_"  # precedes the name of a feature in that of its indicator, as in scikit-learn
 KEEP_MISSING = "read with missing=np.nan and fit with missing='indicator' (or a BoostedRanker)"
 
 Features = Any  # (N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array

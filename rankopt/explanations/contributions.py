@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
+from rankopt.data.validation import INDICATOR
 from rankopt.errors import DataError
 from rankopt.scorers.linear import parts_of
 
@@ -167,5 +168,7 @@ class Weights(CompactReprMixin):
             return "No feature moves the scores: all weights are 0, or no feature varies within a query."
         unused = int((self.effect == 0.0).sum())
         most = f"{self.features[0]} moves scores most, by {self.effect[0]:+.3g} a deviation"
-        rest = f"; {unused} move nothing" if unused else ""
-        return f"{most}; {few} of {len(self)} features make up four fifths of what moves them{rest}."
+        marks = sum(name.startswith(INDICATOR) for name in self.features)
+        columns = f"{len(self)} features" + (f" (indicators of missing values: {marks})" if marks else "")
+        rest = f"; {unused} have no effect" if unused else ""
+        return f"{most}; {few} of {columns} have four fifths of the effect on scores{rest}."

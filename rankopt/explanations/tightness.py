@@ -140,11 +140,11 @@ class Tightness(CompactReprMixin):
             mean = _brief(self.bounds[best].mean())
             return f"The {best} bound is tighter here ({mean}): train with bound={best!r}."
         grows = float(self.growth.mean()) / float(self.bound.mean())
-        if grows < -SLIGHT:
-            return "It would fall if the scores were further apart" + (": try a smaller lam." if self.lam else ".")
-        if grows > SLIGHT:
-            return "It would fall if the scores were closer together" + (": try a larger lam." if self.lam else ".")
-        return "No other scale of the scores would lower it."
+        if abs(grows) <= SLIGHT:
+            return "Scores of another scale would not bring the bound nearer to the regret."
+        way, lam = ("further apart", "smaller") if grows < 0.0 else ("closer together", "larger")
+        cure = f": try a {lam} lam." if self.lam else "."
+        return f"Training lowers the bound for the regret. Scores {way} would bring the two nearer{cure}"
 
     def to_frame(self) -> Any:
         """All rows as a pandas data frame, a row a query; raises FormulationError where pandas is not installed."""

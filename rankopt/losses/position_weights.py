@@ -67,7 +67,7 @@ class PositionWeights:
             weights = np.maximum(k + 1.0 - np.arange(1, n + 1), 0.0)
         else:
             weights = FAMILIES[self.family](np.arange(1.0, reach + 1.0), self.exponent)
-        return np.append(weights, np.zeros(n - weights.size))
+        return weights if weights.size == n else np.append(weights, np.zeros(n - weights.size))
 
     def __str__(self) -> str:
         if self.family == "given":

@@ -21,8 +21,8 @@ class Stop(StrEnum):
     """Why a run ended."""
 
     GAP = "the gap is within the tolerance"
-    CHOSEN = "the last step closed the gap; these weights are of an earlier one, which was better on eval_set"
-    START = "the last step closed the gap; these weights are the start w0, which was best on eval_set"
+    CHOSEN = "the last step closed its gap; an earlier step was better on eval_set, and weights and gap are of that one"
+    START = "the last step closed its gap; the start w0 was best on eval_set, and weights and gap are of the start"
     PATIENCE = "eval_set found nothing better for as many rounds as patience allows"
     ANNEALED = "every sigma was gone through"
     STALLED = "no step narrowed the gap any more, as far as double precision and the master allow"

@@ -178,7 +178,6 @@ class Ranker(BaseEstimator):
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
-    columns_: dict[str, str]
 
     def fit(
         self,

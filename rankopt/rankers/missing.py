@@ -23,12 +23,9 @@ from numpy.typing import NDArray
 from formulations.arrays import Bools, Floats, Ints, is_sparse
 from rankopt.data.normalization import shift_and_scale
 from rankopt.data.queries import Queries
-from rankopt.data.validation import Features, as_array, column_names, hashables, is_missing
+from rankopt.data.validation import INDICATOR, Features, as_array, column_names, hashables, is_missing
 from rankopt.errors import ColumnWarning, DataError, ModelError
 from rankopt.options import check
-
-INDICATOR = "missingindicator_"
-"""What precedes the name of a feature in that of its indicator, as in scikit-learn."""
 
 
 def takes_missing(ranker: Any, *, fitted: bool) -> bool:

@@ -226,6 +226,17 @@ def test_a_text_that_is_no_trees_never_reaches_lightgbm(damage):
         ranker._check_loaded()
 
 
+def test_lightgbm_reads_the_members():
+    import lightgbm
+
+    X, y, qid = data(13)
+    ranker = fitted(X, y, qid, n_bags=2, n_estimators=3)
+    boosters = [lightgbm.Booster(model_str=text.tobytes().decode()) for text in ranker.estimators_]
+    assert [one.num_trees() for one in boosters] == [ranker.n_rounds_] * 2
+    order = np.argsort(np.mean([one.predict(X) for one in boosters], axis=0), kind="stable")
+    assert (np.diff(ranker.predict(X)[order]) >= -1e-12).all()
+
+
 def test_texts_with_any_byte_changed_are_refused_or_are_trees():
     """What passes can be read and used by LightGBM: no size or index in it lies."""
     X, y, qid = data(13)

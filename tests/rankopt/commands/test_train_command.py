@@ -209,7 +209,7 @@ def test_a_start_that_validation_likes_best_is_said_and_progress_ends_with_the_l
     model = load_model(tmp_path / "m")
     assert np.array_equal(model.coef_, model.w0_)
     assert "The start (ridge) was best on --validate: training did not improve it." in done.stdout
-    assert "these weights are the start w0" in done.stdout
+    assert "the start w0 was best on --validate, and weights and gap are of the start" in done.stdout
     assert f"step {model.n_iter_}: objective" in done.stderr.splitlines()[-1]
 
 

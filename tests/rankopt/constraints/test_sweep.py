@@ -226,7 +226,7 @@ def test_the_own_limit_empties_no_query_and_the_table_shows_weights_and_queries(
     found = strict.sensitivity("fresh", range(3), queries, scores)
     assert found.empty.sum(axis=0).tolist() == [0, 2, 3]
     assert str(found).startswith(
-        "Values: Σ c_i s_π(i), c = 1, 0.631, 0.5; lists as long as the original limits admit\n"
+        "Sums of scores, not nDCG: Σ c_i s_π(i), c = 1, 0.631, 0.5; lists as long as the original limits admit\n"
     )
     note = "\nMeans are over the 2 of 4 queries with a ranking at every limit but 2, which too few can meet."
     assert str(found).endswith(note)

@@ -251,6 +251,18 @@ def test_tables_print_sort_and_become_frames():
     assert_allclose(silent.bound, silent.max_regret)
 
 
+def test_the_advice_on_the_scale_of_scores_brings_the_bound_nearer():
+    features, grades, qid = drawn(6, queries=20, largest=9)
+    ranker = with_weights(LargeMarginRanker("nDCG@3", max_iter=20), features, grades, qid, 4)
+    ranker.coef_ = 0.05 * ranker.coef_
+    found = ranker.bound_tightness(features, grades, qid=qid)
+    assert "Scores further apart would bring the two nearer: try a smaller lam" in found.finding
+    ranker.coef_ = 1.1 * ranker.coef_
+    nearer = ranker.bound_tightness(features, grades, qid=qid)
+    assert_allclose(nearer.regret, found.regret)
+    assert nearer.looseness.mean() < found.looseness.mean()
+
+
 def test_trees_have_tables_too():
     pytest.importorskip("lightgbm", reason="the extra 'boosting' is not installed")
     from rankopt.rankers import BoostedRanker

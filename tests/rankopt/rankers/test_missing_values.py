@@ -1,5 +1,6 @@
 """Missing values and categories: what is filled in and by what, for every order of rows and every container."""
 
+import re
 import warnings
 
 import numpy as np
@@ -217,6 +218,9 @@ def test_the_command_line_takes_missing_values_and_names_the_option_that_does(tm
                 read_table(frame, missing=np.nan) if file == "t.csv" else read_svmlight(tmp_path / file, missing=np.nan)
             )
             assert_allclose(scores, load_model(tmp_path / "m").predict(queries), rtol=1e-12)
+    called(*train, "regression", "--missing", "indicator")
+    explained = called("explain", tmp_path / "m", tmp_path / file).stdout
+    assert re.search(r"of 7 features \(indicators of missing values: 3\) have four fifths of the effect", explained)
 
 
 BRANDS = np.array([f"brand {i}" for i in range(20)])
