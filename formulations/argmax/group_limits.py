@@ -19,8 +19,7 @@ side s (negative: slack). The next multipliers minimize the maximum of the plane
     min φ   subject to   φ + over[t] · y >= value[t],   0 <= y <= cap
 
 whose duals are weights of the rankings [Kelley; Dantzig and Wolfe]. The dual simplex method resumes from the last
-vertex when a plane is added or a cap rises. It ends when the flow finds no plane above that vertex: the bound is
-optimal.
+vertex when a plane is added or a cap rises. It ends when the flow finds no plane above it: the bound is optimal.
 """
 
 from __future__ import annotations
@@ -206,7 +205,9 @@ def assign_groups(network: GroupNetwork, noise: float, group: Out[Ints], held: O
         while moved and sweeps <= groups * k:
             moved = False
             sweeps += 1
-            for p in range(k):
+            for step in range(2 * k):  # down the positions, then up
+                is_down = step < k
+                p = step if is_down else 2 * k - 1 - step
                 h = group[p]
                 if h >= 0 and reached[h, p]:
                     for g in range(groups):
@@ -216,7 +217,7 @@ def assign_groups(network: GroupNetwork, noise: float, group: Out[Ints], held: O
                         if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
                             reached[g, p], owed[g, p], earned[g, p], came[g, p] = True, owed[h, p], earned[h, p], h
                             moved = True
-                for g in range(groups):
+                for g in range(groups if is_down else 0):
                     n = held[g, p]
                     if not reached[g, p] or n >= upper[g, p]:
                         continue
@@ -232,19 +233,7 @@ def assign_groups(network: GroupNetwork, noise: float, group: Out[Ints], held: O
                         reached[g, p + 1], owed[g, p + 1], earned[g, p + 1] = True, wanted, worthy
                         came[g, p + 1] = PASSES
                         moved = True
-            for p in range(k - 1, -1, -1):
-                h = group[p]
-                if h >= 0 and reached[h, p]:
-                    for g in range(groups):
-                        if g == h or banned[g, p]:
-                            continue
-                        more = owed[h, p] - owed[g, p] if reached[g, p] else 1
-                        if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
-                            reached[g, p], owed[g, p], earned[g, p], came[g, p] = True, owed[h, p], earned[h, p], h
-                            moved = True
-                if p == 0:
-                    continue
-                for g in range(groups):
+                for g in range(groups if p and not is_down else 0):
                     n = held[g, p - 1]
                     if not reached[g, p] or n == 0:
                         continue

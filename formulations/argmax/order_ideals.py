@@ -59,8 +59,7 @@ def best_labels(
     position, -1 if they or their keys exceed the buffers.
 
     Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]].
-    low, high: see `find_cones`. Buffers: next_* a row per chain, key and value a state of one layer, origin and chain
-    a state.
+    low, high: see `find_cones`. Buffers: next_* a row per chain, key and value of a layer, origin and chain per state.
     """
     chains = worth.size
     used, shift, mask = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
@@ -243,8 +242,7 @@ def sort_chains(
     size: Out[Ints],
 ) -> None:
     """`sort_chain` of every chain of a query whose first row is `top`: chain g begins at row begins[g] and ends where
-    the next one begins. start, size: its range among the members, limited to those needed for `last` positions
-    and the one after them."""
+    the next one begins. start, size: its range among the members, as needed for `last` positions and one more."""
     for g in range(begins.size - 1):
         from_, to = begins[g] - top, begins[g + 1] - top
         start[g], size[g] = from_, min(to - from_, last + 1)

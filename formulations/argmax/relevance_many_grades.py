@@ -28,8 +28,7 @@ def pair_tails(
     until: Out[Table[Ints]],
 ) -> None:
     """total[h, i]: the sum of the first i of chain h. For chains l of lower grade than h, at row l · G + h: free[i],
-    the loss of chain h from i on against chain l in order of score; until[a]: how many of h are above fewer than a of
-    l."""
+    the loss of chain h from i on against l in order of score; until[a]: how many of h are above fewer than a of l."""
     chains = grade.size
     for h in range(chains):
         total[h, 0] = 0.0
@@ -103,8 +102,7 @@ def positional_tail(
 def first_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, cursor: Out[Ints], more: Out[Ints]
 ) -> float:
-    """The contribution of others above the first relevant document if it is unplaced; more[0]: their number, -1 if it
-    is used."""
+    """The contribution of others above the first relevant document if it is unplaced; more[0]: their number, or -1."""
     above, lowest, used = 0, np.inf, False
     for h in range(grade.size):
         cursor[h] = taken[h]

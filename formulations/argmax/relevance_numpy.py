@@ -1,7 +1,6 @@
 """The argmax of small batches of relevance rankings in NumPy, one row of the grid at a time, without compiling.
 
-A binary query is a grid, any other a full lattice. Ties are broken as by the kernels: every relevant document as high
-as possible.
+A binary query is a grid, others a full lattice. Ties, as in the kernels: relevant documents as high as possible.
 """
 
 from __future__ import annotations

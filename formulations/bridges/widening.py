@@ -205,8 +205,7 @@ class IntegerCosts:
 
 def rounded_costs(cost: Floats, terms: int, nodes: int, *, shift: bool) -> IntegerCosts:
     """Costs in 64-bit integers. terms: how many costs make up a solution, counted with their flow. nodes: solvers
-    multiply costs by it. shift: whether every solution uses the same number of costs, so that a constant may be taken
-    off."""
+    multiply costs by it. shift: whether every solution uses the same number of costs, so that a constant drops out."""
     low = float(cost.min(initial=np.inf)) if shift and cost.size else 0.0
     moved = cost - low
     spread = float(np.abs(moved).max(initial=0.0))

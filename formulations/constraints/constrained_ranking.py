@@ -37,8 +37,7 @@ class ConstrainedRanking(ProfitProblem):
     `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, if profit has rank two. A point x
     is the document at each position. A dual y has one entry per row, without the position rows: y > 0 for an active
     upper limit, y < 0 for a lower one. It bounds the change of the bound per unit of the limit (of the value, if the
-    relaxation is integral). If one dual does not prove optimality, y is a proof by cases, one row of duals per case
-    (`constraints.duals`).
+    relaxation is integral). If one dual is no proof, y is a proof by cases, a row each (`constraints.duals`).
     """
 
     profit: Floats
@@ -165,8 +164,7 @@ class ConstrainedRanking(ProfitProblem):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PenalizedRanking(ConstrainedRanking):
-    """max Σ profit[i, j] π[i, j] - charge · Σ penalty · violation over the rankings π that satisfy the hard
-    constraints.
+    """max Σ profit[i, j] π[i, j] - charge · Σ penalty · violation over the rankings π under the hard constraints.
 
         variables    π[i, j] = 1: document j at position i; over, under: the violation of each soft row
         subject to   the rows of the set; soft rows with over and under (`constraints.rows.widened`)

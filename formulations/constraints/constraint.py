@@ -155,8 +155,7 @@ def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
 
 
 def chosen(name: str, given: Any, size: int) -> Ints:
-    """The sorted indices that a selector names among 0 .. size - 1: None for all, one index, a mask, indices or a
-    range.
+    """The sorted indices that a selector names among 0 .. size - 1: None for all, an index, a mask, indices, a range.
 
     Raises `InvalidProblemError` for an index out of range or twice, and for a mask of another length.
     """

@@ -115,8 +115,7 @@ class ConstraintMethods(Generic[D, L]):
     ) -> Self:
         """At least `count` of the documents at the positions, or a share of each prefix (default rounding "down").
 
-        Parameters as of `at_most`. A mapping also requires documents of labels that no document has, which leaves no
-        ranking.
+        Parameters as of `at_most`. A mapping with a label that no document has leaves no ranking.
         """
         return self.add(
             "at_least", *(() if count is None else (count,)), share=share, documents=documents, positions=positions,

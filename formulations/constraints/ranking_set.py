@@ -202,8 +202,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         """A ranking of least penalized violation, and a bound that proves it.
 
         penalties: one for all constraints, or name to penalty; of the others the hard ones must hold, and soft ones
-        keep their penalty. Raises InvalidProblemError for an unknown name, InfeasibleError if the hard constraints
-        conflict.
+        keep their penalty. Raises InvalidProblemError for an unknown name, InfeasibleError if hard ones conflict.
         """
         return repair(self.shape, self.constraints, self.soft_constraints, penalties)
 

@@ -329,7 +329,7 @@ class RescaledSolution(CompactReprMixin):
         order, best = (one[low : low + problem.positions] for one in (self.order, self.best_in_direction))
         solution = problem.solution(order, np.concatenate([[t], problem.toward(t).recover_dual(best)]))
         message = f"{self.calls[query]} vertices of the hull"
-        return solution.with_metadata(solver=self.solver, message=message, seconds=self.seconds)
+        return replace(solution, solver=self.solver, message=message, seconds=self.seconds)
 
 
 @overload

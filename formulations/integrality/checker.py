@@ -238,8 +238,7 @@ MOST_CELLS, MOST_ROWS = 2**28, 20  # size limits of matrices with all zeros, and
 def check_evidence(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
     """The kind of a valid proof, "witness" for a valid witness, None for `Undecided`.
 
-    Raises `CertificateError` if a claim is false for this problem's matrix or malformed, `InvalidProblemError` if
-    limits are not integers.
+    Raises `CertificateError` if a claim is false or malformed, `InvalidProblemError` if limits are not integers.
     """
     statement = stated(problem)
     record(evidence, (Proof, Witness, Undecided), "the evidence")

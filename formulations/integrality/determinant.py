@@ -1,7 +1,6 @@
 """Determinants and ranks without rounding: Gaussian elimination of sparse rows in integers and fractions.
 
-The shortest row is eliminated first, so a line with one entry is expanded, and a cycle (two entries in every line) gets
-no further entries.
+The shortest row is eliminated first, so lines with one entry are expanded, and cycles (two entries a line) stay sparse.
 
 >>> determinant(entries_of(csr_array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])), 3)
 2

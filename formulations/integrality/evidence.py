@@ -210,8 +210,7 @@ class Proof(CompactReprMixin):
 class Vertex(CompactReprMixin):
     """A fractional vertex x = numerators / denominator of the problem's own feasible set.
 
-    `objective`, an integral vector, has its unique maximum at x: it is the sum of the outward normals of all limits
-    that are tight at x.
+    `objective`, integral, has its unique maximum at x: the sum of the outward normals of all limits tight at x.
     """
 
     numerators: Ints

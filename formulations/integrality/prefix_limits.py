@@ -197,8 +197,7 @@ def prefix_proof(statement: Statement) -> Proof | None:
 def common_order(profit: Floats, group: Ints) -> Ints | None:
     """An order of the documents, group by group, in which no D[p, ·] increases, in exact comparison; or None.
 
-    The sum over p of D[p, ·] does not increase either, so it is an order by that sum; documents with equal sums have
-    equal D[p, ·].
+    The sum over p of D[p, ·] does not increase either: it is an order by that sum. Equal sums mean equal D[p, ·].
     """
     k, n = profit.shape
     total = profit[0] - profit[-1] if k == n else profit[0]

@@ -1,7 +1,6 @@
 """The matrix whose integrality is tested, with the names and limits of its problem.
 
-A problem is anything with a linear `program` (a problem class, a set of rankings), a model that `as_problem` reads, or
-a bare matrix.
+A problem has a linear `program` (a problem class, a set of rankings), or is a model for `as_problem`, or a matrix.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 `shrunk` minimizes a violating submatrix. An entry of the adjugate is the determinant of the submatrix without one row
 and one column, so one inverse covers all submatrices of the next size. If none of these violates, all signed sets of up
-to twelve rows are enumerated (Ghouila-Houri). A cycle, two entries per row and column, is minimal, because its proper
-parts are forests.
+to twelve rows are enumerated (Ghouila-Houri). A cycle, two entries per line, is minimal: its parts are forests.
 
 `narrow` removes rows and columns, in blocks and then singly, while the quick proofs still fail. Total unimodularity
 and the network property are inherited by submatrices; the remainder is often small enough for enumeration.

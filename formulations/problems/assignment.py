@@ -75,18 +75,15 @@ class OrderProblem(Problem):
         return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
     def flaw_of(self, x: NDArray[Any]) -> str:
-        order, allowed, first = np.asarray(x), getattr(self, "allowed", None), dict[int, int]()
+        order = np.asarray(x)
         if order.shape != (self.positions,) or order.dtype.kind not in "iu":
             return f"; it must be {self.positions} integers, the document (column) of each position (row)"
         for position, document in enumerate(order.tolist()):
-            here = f"; document (column) {document} of position (row) {position} "
-            if not 0 <= document < self.documents:
-                return f"{here}is not one of 0 to {self.documents - 1}"
-            if first.setdefault(document, position) != position:
-                return f"{here}is also that of {first[document]}"
-            if allowed is not None and not allowed[position, document]:
-                return f"{here}is forbidden there"
-        return ""
+            is_one = 0 <= document < self.documents
+            flaw = "is also at an earlier one" if is_one else f"is not one of 0 to {self.documents - 1}"
+            if document in order[:position] or not is_one:
+                return f"; document (column) {document} at position (row) {position} {flaw}"
+        return "; a document is at a position that is forbidden for it"
 
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)
@@ -137,8 +134,7 @@ class Assignment(ProfitProblem):
                  document   each of the n documents is at one position at most
     integrality  totally unimodular (the incidence matrix of a bipartite graph)
 
-    A point x is the order: the document at each position. `costs` is the matrix for a solver that minimizes,
-    `masked_profit()` for one that maximizes. A dual y has one entry per document, y >= 0 if n > k.
+    A point x is the order: the document at each position. A dual y has one entry per document, y >= 0 if n > k.
     """
 
     profit: Floats

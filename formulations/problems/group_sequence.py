@@ -2,8 +2,7 @@
 
 Duals prove a sequence of groups optimal. The potential of a node is the longest path from any node in the residual
 network. A unit of group g before position p + 1 passes position p if a limit permits it, goes back over it if a limit
-permits it, or changes to another group where a position does. No cycle gains if the sequence is optimal, and the
-potentials prove it.
+permits it, or changes groups where a position does. Of an optimal sequence no cycle gains, and potentials prove it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import wraps
 from pathlib import Path
@@ -296,15 +296,13 @@ class Solution(CompactReprMixin):
 
     @property
     def gap(self) -> float:
-        """Distance from value to bound; negative only if a row is violated within its tolerance by more than
-        rounding."""
+        """Distance from value to bound; negative only if a violation within the tolerance exceeds rounding."""
         apart = self.bound - self.value if self.problem.is_maximization else self.value - self.bound
         return 0.0 if apart < 0.0 and apart >= -self.problem.rounding_at(self.x) else apart
 
     @property
     def reported_status(self) -> str | None:
-        """What the solver itself claims: "OPTIMAL" of an integer search that ended, "TIME_LIMIT" of one that was cut;
-        None without a claim."""
+        """The solver's own claim: "OPTIMAL" of a finished integer search, "TIME_LIMIT" of one that was cut; or None."""
         word = self.details.get("reported_status")
         return word if isinstance(word, str) else None
 
@@ -361,10 +359,6 @@ class Solution(CompactReprMixin):
         model than the one that was solved.
         """
         load("formulations.solvers.models:assign")(self, model)
-
-    def with_metadata(self, **changes: Any) -> Solution:
-        """A copy with solver, version, seconds, message or details filled in."""
-        return replace(self, **changes)
 
     def __repr__(self) -> str:
         claim = ""

@@ -540,8 +540,7 @@ JUDGING = Deferral(1.0)  # seconds that compiling `judge_range` takes, about
 
 def judged(queries: RankedQueries, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
     """As `judge_range`, for all queries: the value of the orders, rounded down, and an upper bound with the error that
-    the search `left`, rounded up. compiled: whether kernels are used; None: for batches that are not small, and as
-    `JUDGING` says."""
+    the search `left`, rounded up. compiled: whether kernels are used; None: as the batch size and `JUDGING` decide."""
     queries, offsets = RankedQueries._make(map(frozen, queries)), queries.offsets
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
     if compiled is None:

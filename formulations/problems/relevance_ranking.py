@@ -203,8 +203,7 @@ class RelevanceRanking(Memoized, OrderProblem):
 
 @dataclass(frozen=True, eq=False)
 class RelevanceBatch(ScoredBatch):
-    """One `RelevanceRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and
-    grade.
+    """One `RelevanceRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of both.
 
     Cached values of a batch do not depend on the scores.
     """

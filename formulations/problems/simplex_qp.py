@@ -31,8 +31,7 @@ class GroupedSimplexQP(Problem):
 
     `slopes` (m × d) has a row per plane, `values` (m) its height at w₀, `group` (m) its group, `capacity` (G) > 0.
     The primal is min over δ = w - w₀ of (lam/2)‖δ‖² + Σ_g capacity[g] max(0, max_{i in g} values[i] + slopes[i]·δ);
-    a dual y is such a δ, and the best one is δ = -slopesᵀα / lam. The Gram matrix is formed only on request, or
-    passed by the caller.
+    a dual y is such a δ, and the best one is δ = -slopesᵀα / lam. The Gram matrix is formed on request, or passed in.
     """
 
     slopes: Floats

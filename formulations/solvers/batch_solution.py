@@ -50,7 +50,7 @@ class QuerySolutions(CompactReprMixin, Generic[Batch]):
         """The solution of one query, with duals that prove it."""
         problem, low = self.problems[query], int(self.problems.offsets[query])
         solution = problem.solution(self.order[low : low + problem.positions])
-        return solution.with_metadata(solver=self.solver, message=self.names[self.ways[query]])
+        return replace(solution, solver=self.solver, message=self.names[self.ways[query]])
 
     @property
     def algorithm(self) -> NDArray[Any]:

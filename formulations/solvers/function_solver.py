@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,10 @@ class FunctionSolver:
 
     def cure_of(self, error: BaseException, problem: Problem) -> str:
         """Where the data are, after an error of a function that may have taken the problem for its matrix."""
-        if not isinstance(error, AttributeError | TypeError | ValueError):
-            return ""
-        data = ", ".join(f"problem.{one.name}" for one in fields(cast(Any, problem)))
-        if isinstance(problem, Assignment):
-            data = "problem.costs, to minimize, or problem.masked_profit(), to maximize"
-        return f". The function receives this {type(problem).__name__}, no matrix; read {data}"
+        own = "costs, to minimize, or problem.masked_profit(), to maximize"
+        data = own if isinstance(problem, Assignment) else "program.objective, problem.program.matrix"
+        is_misread = isinstance(error, AttributeError | TypeError | ValueError)
+        return f". The function receives this {type(problem).__name__}; read problem.{data}" if is_misread else ""
 
     def reason_unsupported(self, problem: Problem) -> str | None:
         return None if self.declining is None else self.declining(problem)

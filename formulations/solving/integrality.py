@@ -16,7 +16,7 @@ columns and stay unchanged.
 >>> top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
 >>> for one in suggest_changes(top):
 ...     print(one)
-Count 'top' over all positions (at most 1 of 3 documents): then the matrix is totally unimodular (bipartite)
+Count 'top' over all positions (at most 1 of 3 documents: 0, 1, 2): then the matrix is totally unimodular (bipartite)
 Leave out 'top': then the matrix is totally unimodular (bipartite)
 """
 
@@ -49,8 +49,8 @@ from formulations.solving.solve import solve
 
 WORDS = {
     "all positions": "count {} over all positions",
-    "nested groups": "extend {} to complete groups",
-    "both": "extend {} to complete groups and count it over all positions",
+    "nested groups": "extend {} to all documents of the groups that it crosses",
+    "both": "extend {} to all documents of the groups that it crosses and count it over all positions",
     "left out": "leave out {}",
 }
 """The changes, the mildest first, and their descriptions."""
@@ -75,7 +75,10 @@ class SuggestedChange(CompactReprMixin):
     def _limit(self, name: str) -> str:
         """What a changed constraint of one row now says."""
         held = next((one for one in self.admissible.constraints if one.name == name and one.rows == 1), None)
-        return "" if held is None or self.changes[name] == "left out" else f" ({held.description(0)})"
+        if held is None or self.changes[name] == "left out":
+            return ""
+        counted = np.unique(held.matrix.indices % self.admissible.documents)
+        return f" ({held.description(0)}: {np.array2string(counted, separator=', ', threshold=10)[1:-1]})"
 
 
 def suggest_changes(
@@ -258,8 +261,8 @@ class IntegralityGap(CompactReprMixin):
         found = "This optimum is not integral" if self.integral is False else "This optimum may be integral (undecided)"
         return (
             f"{found}: {self.relaxed.value:g} without integers, {self.integer.value:g} with them"
-            f"{' (optimal by claim of ' + self.integer.solver + ')' if 'claimed' in self.integer.verdict else ''}, "
-            f"{self.absolute:g} ({self.relative:.2%}) apart"
+            + (f" ({self.integer.solver} claims optimal; not proved)" if "claimed" in self.integer.verdict else "")
+            + f", {self.absolute:g} ({self.relative:.2%}) apart"
             + ("" if self.integral is False else ", which is within solver tolerance")
         )
 
@@ -302,4 +305,4 @@ def _better(mixed: LinearProgram, integral: Solution, relaxed: Solution) -> Solu
     ahead = (found.value - integral.value) * (1.0 if mixed.is_maximization else -1.0)
     if found.violation > mixed.tolerance or ahead <= 0.0:
         return integral
-    return found.with_metadata(solver=relaxed.solver, version=relaxed.version, seconds=integral.seconds)
+    return replace(found, solver=relaxed.solver, version=relaxed.version, seconds=integral.seconds)

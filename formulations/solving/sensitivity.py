@@ -8,13 +8,11 @@ so each point proves a line above the full curve. Of several dual solutions with
 limits is used: where the program is integral, its price bounds the gain of the next unit. Elsewhere `relaxed` is above
 the best value, which may gain more. Limits that admit the same rankings (`limit_range`) are solved once.
 
-The price of "at least" is never positive, because rankings are maximized: one more unit costs at least its magnitude,
-where the program is integral. Limits of counts are integers. Limits of a constraint with share= are shares, without a
-price: the count of each prefix is rounded.
+The price of "at least" is never positive: where the program is integral, one more unit costs at least its magnitude.
+Limits of counts are integers. Limits of a constraint with share= are shares, without a price: their counts are rounded.
 
-Of a linear program the limit of rows is swept, by name. The price is the sum of their duals in the relaxation: the
-change of its optimum per unit of the limit, in the sense of the program; where several duals are optimal, as at a limit
-where the change differs between the two sides, that of one of them. With integers the optimum may change by more.
+Of a linear program the limit of rows is swept, by name. The price is the sum of their duals in the relaxation, one of
+several optimal ones: the change of the relaxation's optimum per unit of the limit, in the sense of the program.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
@@ -58,9 +56,6 @@ SIDES = ("at most", "at least", "exactly")
 MAX_POINTS = 10_000  # largest number of points of a curve
 MAX_NAMED = 10  # largest number of limits in a message
 
-LP_COLUMNS = {"price": "LP price", "integral": "LP integral"}
-"""Names in the table of what is of the linear program alone."""
-
 RELATIVE_GAP = 1e-7
 """Tolerance of equality of the relaxation and a ranking, relative to the largest profit, as of LP solvers."""
 
@@ -75,8 +70,7 @@ class SensitivityCurve(CompactReprMixin):
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
     the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
     sum of the constraint's duals in the linear program, per unit of the limit, NaN if there is none; integral, whether
-    the linear program, without integers, has an integral optimum. In the table these two are "LP price" and "LP
-    integral". title: the first line of the table, if any.
+    the linear program, without integers, has an integral optimum. title: the first line of the table, if any.
     """
 
     name: str
@@ -133,8 +127,7 @@ class SensitivityCurve(CompactReprMixin):
 
     @property
     def shared(self) -> int:
-        """Number of problems that means and deviations are over: those with a ranking at every limit that has a
-        mean."""
+        """Number of problems with a ranking at every limit that has a mean; means and deviations are over these."""
         return int(self._is_complete.sum())
 
     @property
@@ -147,8 +140,7 @@ class SensitivityCurve(CompactReprMixin):
             return ""
         more = f" and {len(out) - MAX_NAMED} more" if len(out) > MAX_NAMED else ""
         but = f" but {', '.join(out[:MAX_NAMED])}{more}, which too few can meet" if out else ""
-        whose = f"the {self.shared} of {len(self.value)} queries"
-        return f"Means are over {whose} with a ranking at every limit{but}."
+        return f"Means are over the {self.shared} of {len(self.value)} queries with a ranking at every limit{but}."
 
     def _moments(self, values: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of values (problems, m); NaN of too few, and at excluded limits."""
@@ -181,8 +173,8 @@ class SensitivityCurve(CompactReprMixin):
         return {
             "limit": self.limits, "queries": np.where(self.excluded, 0, self.shared), "mean": mean,
             "spread": spread, "lost": lost, "spread of it": lost_spread,
-            "price": self._moments(self.price[self._is_complete])[0],
-            "integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
+            "LP price": self._moments(self.price[self._is_complete])[0],
+            "LP integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
         }  # fmt: skip
 
     def to_frame(self) -> Any:
@@ -211,7 +203,7 @@ class SensitivityCurve(CompactReprMixin):
         """Head and rows as text."""
         if self.value.ndim == 1:
             points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.integral, strict=True)
-            return [[self.name, "value", *LP_COLUMNS.values()], *(
+            return [[self.name, "value", "LP price", "LP integral"], *(
                 [f"{limit:g}", "empty", "", ""] if empty
                 else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if integral else "no"]
                 for limit, empty, value, price, integral in points
@@ -224,12 +216,12 @@ class SensitivityCurve(CompactReprMixin):
         for row, count, out in zip(rows, there, self.excluded, strict=True):
             row[-2] += f"/{count}"
             row[1:7] = ["-"] * 6 if out else row[1:7]
-        return [[self.name, *[LP_COLUMNS.get(name, name) for name in columns][1:]], *rows]
+        return [[self.name, *[*columns][1:]], *rows]
 
     def __str__(self) -> str:
         table = self._table()
         if np.isnan(self.price).all():
-            column = table[0].index(LP_COLUMNS["price"])
+            column = table[0].index("LP price")
             table = [[*row[:column], *row[column + 1 :]] for row in table]
         lines = aligned(table)
         note = self.note if self.value.ndim > 1 else ""
@@ -279,7 +271,7 @@ def sensitivity(
     every = () if isinstance(problem, Problem) else each("problem", problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
         raise InvalidProblemError(
-            f"problem must be a problem of constrained_ranking() or several, a RankingSet, or a linear program; got "
+            f"problem must be of constrained_ranking(), several of these, a RankingSet, or a linear program; got "
             f"{problem!r:.80}. Of an assignment or a flow pass problem.to_cvxpy()."
         )
     found = [_curve(one, constraint, requested, side, solver) for one in every]

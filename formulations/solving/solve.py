@@ -332,7 +332,8 @@ def _solve_restated(
     tightened = tighten_bound(solution, isinstance(solver, Highs) and y is not None) if outward else solution
     duals = "an assignment by SciPy" if isinstance(problem, OrderProblem) else "HiGHS"
     more = [] if tightened is solution else [f"the bound is from duals of {duals}"]
-    return tightened.with_metadata(
+    return replace(
+        tightened,
         solver=solver.spec + via,
         version=version_of(solver),
         seconds=seconds,

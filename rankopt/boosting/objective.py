@@ -197,8 +197,7 @@ def boosting_metric(measure: Any = "nDCG@10", *, convention: str | Convention = 
 
     convention: a name of `rankopt.measures.conventions`, or such an object. It defines the value of a query without
     relevant documents: none ("default"), or 0 ("burges", "trec", "letor4"). LightGBM and XGBoost count it as 1 in
-    their own nDCG ("lightgbm", "xgboost") and keep the input order of equal scores, which else count as the mean over
-    their orders.
+    their own nDCG ("lightgbm", "xgboost") and keep the input order of equal scores, else the mean over orders counts.
     """
     return BoostingMetric(parse(measure), convention_named(convention))
 

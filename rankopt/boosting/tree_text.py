@@ -158,8 +158,7 @@ def nodes_of(texts: Sequence[NDArray[np.uint8]], features: int) -> Nodes:
 
 
 def _nodes(tree: dict[str, str], members: int) -> tuple[Ints, Floats, Ints, Ints, Bools]:
-    """Feature, threshold or value, left, right, and whether NaN goes left, of the nodes of one tree: its splits, then
-    its leaves."""
+    """Feature, threshold or value, left, right, and whether NaN goes left, of a tree's nodes: splits, then leaves."""
     values = np.array(tree["leaf_value"].split(), dtype=np.float64) / members
     splits, none = int(tree["num_leaves"]) - 1, np.zeros(values.size, np.int64)
     if not splits:

@@ -109,8 +109,7 @@ def evaluate_policy(
 
 
 def discounts_of(queries: Queries, ranker: Any, measure: Any) -> Floats:
-    """(N,) the expected discount of each document under a ranker, scores or placements; documents of equal score share
-    theirs."""
+    """(N,) the expected discount of each document under a ranker, scores or placements; equal scores share theirs."""
     if ranker is None:
         raise OptionError("ranker cannot be None; pass a fitted ranker, scores (N,), or placements (N, K).")
     own, query = queries.grouped(), query_of_row(queries.offsets)

@@ -258,8 +258,7 @@ def _with_intervals(
 
 
 def _most_without_clicks(counts: _Counts, e: Floats) -> Floats:
-    """(K,) the e at which a position has no clicks with probability 2.5%, by the relevance that the others show; NaN
-    where they show none."""
+    """(K,) the e at which a position has no clicks with probability 2.5%, by the relevance at the others, or NaN."""
     shown = counts.table(counts.shown)
     exposure = shown @ np.nan_to_num(e)
     clicks = counts.table(counts.clicked) @ (e > 0).astype(float)

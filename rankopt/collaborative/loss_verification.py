@@ -11,8 +11,7 @@ Nothing here is shared with `rankopt.losses` or with a solver of `formulations`.
 The program of the mean of rankings, with t = ψ + r̄, has n² variables. Its cost sees the grade of an item only, so
 Y_gi, the share of position i of items of gain g, is sufficient; and rows X_j that add up to Y_g with these means t_j
 exist if and only if Y_g on the points c is larger in convex order than one unit on each t_j (Hardy, Littlewood and
-Pólya; Strassen). Between two neighboring c the one side is linear and the other convex, so it is enough to check at
-each c:
+Pólya; Strassen). Between two neighboring c the one side is linear and the other convex, so check at each c:
 
     Σ_i Y_gi (c_i - c_m)⁺ >= Σ_j (t_j - c_m)⁺  for every m,    Σ_i Y_gi = n_g,    Σ_i c_i Y_gi = Σ_j t_j
 

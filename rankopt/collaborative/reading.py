@@ -84,8 +84,7 @@ def read_ratings_and_weights(
 
     X: `Ratings`, which bring their values along, a data frame with a column of ratings, or pairs with y (n,).
     sample_weight: (n,) one a row. user_weight: a mapping from user (or a pandas Series whose index has the users), or
-    (n_users,) in the order of `Ratings.users`; a mapping must hold every user, and may hold others, whom a fold of a
-    cross-validation lacks.
+    (n_users,) in the order of `Ratings.users`; a mapping must hold every user, and may hold others.
     """
     row_weight = None
     if isinstance(X, Ratings):

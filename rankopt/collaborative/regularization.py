@@ -3,8 +3,7 @@
 Penalties and the prior b⁰ of items; λ_max, from which on a convex loss leaves no factors, with the start at the top
 singular pairs of the dual state; and the choice of ρ = λ/λ_max inside the training ratings, by cross-fitting: every
 user's ratings are dealt into folds, the model of the other folds scores those of each, and the measure judges each
-user's ratings in the order of these scores. λ itself would mislead: a fold holds fewer ratings, and its λ_max is
-smaller.
+user's ratings in the order of these scores. λ itself would mislead: a fold's λ_max is smaller.
 """
 
 from __future__ import annotations
@@ -210,8 +209,7 @@ def choose_strength(
     without a training rating, as `evaluate_ratings` does, of up to `JUDGED` users in one fold each, of few in more.
 
     Few ratings separate near strengths by chance only. So `usual` is taken unless it lies below the best by `SURE`
-    standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
-    that lies so."""
+    standard errors of the difference over users or more, then the best; and none weaker than one that lies so is."""
     began, fold, parts = perf_counter(), folds_of(rated), []
     users = rated.user_of()
     turns = min(max(LISTS // max(rated.n_users, 1), 1), FOLDS)  # the folds in which each user is judged

@@ -41,8 +41,7 @@ products together, the quotient and what is added here stay within 1 + 2u (k + k
 column.
 
 `top_pairs`: where factors start, and where λ leaves none. For factors near zero J changes by ⟨Ψ, UMᵀ⟩ + (λ/2)(‖U‖² +
-‖M‖²), which falls along a pair of singular vectors of -Ψ where its singular value exceeds λ = √(λ_U λ_M), and along no
-direction if none does.
+‖M‖²), which falls along singular vectors of -Ψ of values above λ = √(λ_U λ_M), and along no others.
 """
 
 from __future__ import annotations
@@ -176,8 +175,7 @@ def scaled_slopes(problem: Any, now: Any, rows: Floats, columns: Floats) -> Any:
 
 def top_pairs(table: Any, count: int) -> tuple[Floats, Floats, Floats]:
     """Left (n, count), values (count,) falling, right (m, count) of the largest singular values of a CSR table or a
-    linear operator. Values are iterative estimates from below. There are as many pairs as the smaller side has; the
-    rest is 0."""
+    linear operator. Values are iterative estimates from below. Pairs beyond the smaller side are 0."""
     n, m = table.shape
     left, values, right = np.zeros((n, count)), np.zeros(count), np.zeros((m, count))
     k = min(count, n, m)

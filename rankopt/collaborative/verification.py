@@ -40,8 +40,7 @@ ALLOWED = 1e-6  # by how much numbers may be worse than claimed, as a part of J
 @dataclass(frozen=True, eq=False)
 class VerifiedClaim:
     """Claims of a model: its factors, in the order of the ratings, the penalties λ_u (n,), λ_j (m,), μ_j (m,)
-    (infinite: b is b⁰), κ_u (n,) or None, b⁰ (m,), the dual states of the users' block and the items', and the
-    certificate."""
+    (infinite: b is b⁰), κ_u (n,) or None, b⁰ (m,), the dual states of both blocks, and the certificate."""
 
     factors: Factors
     of_users: Floats

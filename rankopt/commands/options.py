@@ -187,10 +187,10 @@ def column_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 QUOTA = re.compile(
-    r"\s*(?P<count>\d+|\d+(?:\.\d+)?%)\s*:\s*(?P<attribute>[^=@:]*[^=@:\s])\s*(?:==?\s*(?P<value>[^@]*?))?\s*"
+    r"\s*(?P<count>\d+|\d+(?:\.\d+)?%)(?:(?<=%)(?P<rounding>up|down))?\s*:\s*(?P<attribute>[^=@:]*[^=@:\s])\s*(?:==?\s*(?P<value>[^@]*?))?\s*"
     r"(?:@\s*(?P<first>\d+)\s*)?"
 )
-"""COUNT:ATTRIBUTE or COUNT:ATTRIBUTE=VALUE, with @P for the first P positions. COUNT: a number, or a share in %."""
+"""COUNT:ATTRIBUTE or COUNT:ATTRIBUTE=VALUE, @P for the first P positions. COUNT: a number, N%, N%up or N%down."""
 
 
 @dataclass(frozen=True)
@@ -227,11 +227,12 @@ class Quotas:
         """Print the counts that shares become, on standard error."""
         from formulations.constraints.constraint import rounded_share
 
-        for rounding, texts in (("down", self.at_least), ("up", self.at_most)):
+        for default, texts in (("down", self.at_least), ("up", self.at_most)):
             for text, found in ((text, QUOTA.fullmatch(text)) for text in texts):
                 if self.k is None or found is None or not found["count"].endswith("%"):
                     continue
                 last, share = min(self.k, int(found["first"] or self.k)), float(found["count"][:-1]) / 100
+                rounding = found["rounding"] or default
                 if 0.0 <= share <= 1.0:
                     counts = ", ".join(str(rounded_share(share, p, rounding)) for p in range(1, last + 1))
                     click.echo(f"{text}, rounded {rounding}: {counts} of the first 1 to {last}", err=True)
@@ -266,8 +267,8 @@ class Quotas:
         option, found = f"--{kind.replace('_', '-')}", QUOTA.fullmatch(text)
         if found is None:
             raise click.UsageError(
-                f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, N% for a share of every prefix, and @P "
-                "for the first P"
+                f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, N% for a share of every prefix (N%up or "
+                "N%down: its rounding), and @P for the first P"
             )
         name, value, first, count = found["attribute"], found["value"], found["first"], found["count"]
         where: dict[str, Any] = (
@@ -280,6 +281,7 @@ class Quotas:
         if kind == "exactly":
             raise click.UsageError(f"{option} {text!r}: shares are limits; use --at-least or --at-most")
         lengths = None if first is None else range(1, int(first) + 1)
+        where |= {} if found["rounding"] is None else {"rounding": found["rounding"]}
         return admissible.add(kind, share=float(count[:-1]) / 100, prefixes=lengths, **where)
 
 
@@ -315,7 +317,7 @@ def quota_options(command: Callable[..., None]) -> Callable[..., None]:
                              "help": "For a query without an admissible ranking of k: fail, or shorten its ranking."}),
         ("--exactly", {**limits, "help": "1:kind=ad@1: the first one is an ad."}),
         ("--at-least", {**limits, "help": "3:gender=f: three of them. 40%:gender=f: in every prefix, rounded down "
-                                 "(1 of 4; for --at-most up)."}),
+                                 "(1 of 4; for --at-most up). 40%up:gender=f: rounded up."}),
         ("--at-most", {**limits, "help": "1:site: one per site. 2:kind=ad@5: 2 ads in the first 5 (of k)."}),
         ("--k", {"type": click.IntRange(1), "help": "Number of documents per query; required with quotas.  [all]"}),
     )  # fmt: skip

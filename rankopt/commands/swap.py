@@ -70,13 +70,13 @@ def traces_at(files: Sequence[str], argmax: str | None, master: str | None, seco
     return traces
 
 
-def forms_of(traces: Iterable[ProblemTrace], kind: str) -> set[Any]:
-    """The forms of the problems that this part solves."""
-    return {type(recorded.form) for trace in traces if trace.kind == kind for recorded in trace.problems}
+def forms_of(traces: Iterable[ProblemTrace], kind: str) -> list[Any]:
+    """The problems that this part solves."""
+    return [recorded.form for trace in traces if trace.kind == kind for recorded in trace.problems]
 
 
 def all_of(forms: Iterable[Any]) -> list[str]:
-    """All installed solvers for any of these forms."""
+    """All installed solvers for any of these problems, or classes of problems."""
     from formulations.solvers import compatible_solvers
 
     return list(dict.fromkeys(solver for form in forms for solver in compatible_solvers(form)))
@@ -84,16 +84,19 @@ def all_of(forms: Iterable[Any]) -> list[str]:
 
 def other_solvers(traces: Sequence[ProblemTrace], rows: Iterable[BenchmarkRow], **named: str | None) -> list[str]:
     """A line for each part whose problems can be solved by solvers that have no rows, if no solvers were named for it,
-    or some that do not support a problem."""
+    or some that do not support a problem; for all solvers those that are left out."""
     from rankopt.experiments.rows import Outcome
 
     used, lines = {row.solver for row in rows}, []
     refused = {row.kind for row in rows if row.status is Outcome.UNSUPPORTED}
     for kind in (kind for kind in PARTS if named[kind] is None or kind in refused):
-        every = all_of(recorded.form for trace in traces if trace.kind == kind for recorded in trace.problems)
-        others = [solver for solver in every if solver not in used]
+        others = [solver for solver in all_of(forms_of(traces, kind)) if solver not in used]
         if others:
-            lines.append(f"other compatible solvers: {', '.join(others)}; --{kind}-solvers all takes every one")
+            lines.append(f"other compatible solvers: {', '.join(others)}; compare all with --{kind}-solvers all")
+    for kind in (kind for kind in PARTS if named[kind] == "all"):
+        of_classes = all_of(dict.fromkeys(map(type, forms_of(traces, kind))))
+        if left := [solver for solver in of_classes if solver not in used]:
+            lines.append(f"left out, because they support none of the problems: {', '.join(left)}")
     return lines
 
 
@@ -141,7 +144,7 @@ def show(rows: list[BenchmarkRow]) -> None:
         click.secho(f"live training, {role} swapped" if role else trace, bold=True)
         measures = [name for name in SHOWN if any(name in line["measures"] for line in here)]
         times = ["seconds"] if role else ["ms (mean)", "with checks"]
-        head = ["solver", "solved", "otherwise", "largest gap", *times, *measures]
+        head = ["solver", "solved", "other than optimal", "largest gap", *times, *measures]
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
         explained = (Outcome.UNSUPPORTED, Outcome.WRONG, Outcome.INACCURATE, Outcome.FAILED, Outcome.CRASHED)
         firsts: dict[tuple[str, Outcome], BenchmarkRow] = {}
@@ -151,8 +154,9 @@ def show(rows: list[BenchmarkRow]) -> None:
         for row in firsts.values():
             click.echo(f"{row.solver}, {row.problem}, {row.verdict}: {row.message}")
         click.echo()
-    click.echo("gap: proven, relative to the problem's scale. ms: shifted geometric mean over supported problems; an")
-    click.echo("unsolved one counts ten times the longest time of any solver. Compare means where all are solved.")
+    click.echo("gap: from value to proven bound, as a part of the size of the objective's terms at the solution.")
+    click.echo("ms: shifted geometric mean over supported problems; an unsolved one counts ten times the longest")
+    click.echo("time of any solver. Compare means where all are solved; a claimed optimum counts as solved.")
     click.echo("with checks: the median factor by which restating the problem and checking the answer take longer.")
 
 
@@ -183,15 +187,11 @@ def watched(experiment: SolverSwap, output: str | None, resume: bool) -> list[Be
     return found
 
 
-def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise click.BadParameter(f"{value:g} is not a limit; give a positive finite number", param=parameter)
-    return value
-
-
-def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not (math.isfinite(value) and value >= 1):
-        raise click.BadParameter(f"it must be a finite factor >= 1; got {value:g}.", param=parameter)
+def _finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    least = 1.0 if parameter.name == "tolerance" else math.ulp(0.0)
+    if value is not None and not least <= value < math.inf:
+        wanted = ">= 1" if least == 1.0 else "> 0"
+        raise click.BadParameter(f"it must be a finite number {wanted}; got {value:g}.", param=parameter)
     return value
 
 
@@ -203,7 +203,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     help="Rows of an earlier swap: replay its traces by the installed versions, and print what changed.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=float, callback=_factor, default=1.1,
+    "--tolerance", type=float, callback=_finite, default=1.1,
     help="With --baseline: the factor up to which seconds count as the same.",
 )  # fmt: skip
 @click.option("--test", "test_file", type=common.EXISTING, help="Queries to measure trained rankers on.")
@@ -224,11 +224,12 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 )  # fmt: skip
 @click.option("--train/--no-train", "train", default=True, help="Also swap solvers in live training.")
 @click.option(
-    "--time-limit", type=float, callback=_positive,
+    "--time-limit", type=float, callback=_finite,
     help="Seconds of a solver for a problem [10], and for a recorded trace of training [3]; two thirds of it for a "
-    "live run, which is killed five seconds after twice that. A tiny first problem, which loads modules, has 60 more.",
+    "live run, which is killed five seconds after twice that. Each solver first loads its modules in a tiny problem, "
+    "with 60 seconds more: one that hangs there is stopped only then.",
 )  # fmt: skip
-@click.option("--memory-limit", type=float, callback=_positive, default=4.0, help="Gigabytes that a solver may use.")
+@click.option("--memory-limit", type=float, callback=_finite, default=4.0, help="Gigabytes that a solver may use.")
 @common.unjudged_option
 @click.option("--output", type=common.OutputPath(), help="File of the rows, one JSON object per line.")
 @click.option("--csv", "table_", type=common.OutputPath(), help="CSV file of the rows: a line per problem and solver.")

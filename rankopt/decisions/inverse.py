@@ -80,8 +80,7 @@ def recover_costs(
     tol: float = 1e-6,
     max_iter: int = 1000,
 ) -> RecoveredCosts:
-    """Costs, linear in features, under which each observed decision is the unique optimum; the least loss if there are
-    none.
+    """Costs, linear in features, under which each observed decision is the unique optimum; else the least loss.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ def compare(
     elif qid is not None or group is not None:
         raise DataError("qid and group are of scores, which need grades; pass relevance=, or leave both out.")
     a, b, name = _pair_values(run_a, run_b, measure)
-    if not (isinstance(run_a, Evaluation) or _ids_and_values(run_a)) and len(a) > FEW:
+    if _ids_and_values(run_a) is None and len(a) > FEW:
         warnings.warn(
             f"{len(a)} numbers are compared as the values of as many queries; if they are scores of documents, "
             "pass relevance=, qid= (or group=) and measure=",
@@ -246,7 +246,7 @@ def compare(
         interval_method=interval,
         differences=d,
         notes=notes,
-        unit=(_ids_and_values(run_a) or ("queries",))[0],
+        unit="users" if hasattr(run_a, "protocol") else "queries",
     )
 
 
@@ -267,69 +267,53 @@ def _several(measure: Measured | None) -> list[Any]:
     return list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
 
 
-def _pair_values(
-    run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
-) -> tuple[Floats, Floats, str]:
-    """Values of both runs in the query order of the first, and the name of the measure."""
-    own = _ids_and_values(run_a)
-    if own and own == _ids_and_values(run_b):
-        return _pair_by_id(run_a, run_b, *own)
-    if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
+def _pair_values(run_a: Any, run_b: Any, measure: Measured | None) -> tuple[Floats, Floats, str]:
+    """Values of both runs in the order of queries or users of the first, and the name of the measure."""
+    kind = _ids_and_values(run_a)
+    if kind is None or kind != _ids_and_values(run_b):
         named = " and ".join(type(run).__name__ for run in (run_a, run_b))
         unlike = f"compare takes two results of `evaluate`, or two arrays with one value a query; got {named}"
-        if any(isinstance(run, Evaluation) or _ids_and_values(run) for run in (run_a, run_b)):
+        if kind or _ids_and_values(run_b):
             raise DataError(f"{unlike}; pass two of one kind.")
-        arrays: tuple[Any, Any] = (run_a, run_b)
         try:
-            a, b = vector("run_a", arrays[0]), vector("run_b", arrays[1])
+            a, b = vector("run_a", run_a), vector("run_b", run_b)
         except (DataError, MeasureError) as error:
             raise DataError(f"{unlike}: {error}") from error
         if len(a) != len(b):
             raise DataError(f"Runs of {len(a)} and {len(b)} queries cannot be paired; pass values of the same queries.")
         return a.copy(), b.copy(), "measure" if measure is None else str(measure)
-    if run_a.convention != run_b.convention:
+    if isinstance(run_a, Evaluation) and run_a.convention != run_b.convention:
         raise DataError(
             f"Runs under {run_a.convention.name} and {run_b.convention.name} cannot be compared; use one convention."
         )
-    row_b = {query: row for row, query in enumerate(run_b.query_ids)}
-    if len(run_a) != len(run_b) or any(query not in row_b for query in run_a.query_ids):
-        alone = set(run_a.query_ids) ^ set(run_b.query_ids)
-        some = ", ".join(repr(query) for query in sorted(alone, key=repr)[:3])
-        raise DataError(f"The runs cannot be paired: {len(alone)} queries are in one only ({some}); use the same.")
-    summed = _several(measure)
+    for what in ("measure", "protocol"):
+        one, other = (re.sub("; plus [^;]*", "", str(getattr(run, what, ""))) for run in (run_a, run_b))
+        if one != other:
+            raise DataError(f"The runs cannot be paired: their {what}s differ, ({one}) and ({other}); use the same.")
+    ids, values = kind
+    row_b = {one: row for row, one in enumerate(getattr(run_b, ids))}
+    alone = row_b.keys() ^ set(getattr(run_a, ids))
+    if alone:
+        some = ", ".join(repr(one) for one in sorted(alone, key=repr)[:3])
+        what = f"their users differ, {len(alone)} users" if ids == "users" else f"{len(alone)} queries"
+        raise DataError(f"The runs cannot be paired: {what} are in one only ({some}); use the same.")
+    rows, summed = [row_b[one] for one in getattr(run_a, ids)], _several(measure)
+    if not isinstance(run_a, Evaluation):
+        return getattr(run_a, values).copy(), getattr(run_b, values)[rows], str(run_a.measure)
     if not summed:
         raise DataError("measure is an empty list; name one or several measures.")
-    rows = [row_b[query] for query in run_a.query_ids]
     a = np.sum([run_a.per_query(one) for one in summed], axis=0)
     b = np.sum([run_b.per_query(one)[rows] for one in summed], axis=0)
     return a, b, " + ".join(run_a.get_name(one) for one in summed)
 
 
 def _ids_and_values(run: Any) -> tuple[str, str] | None:
-    """The names of these attributes of an evaluation of ratings or of a policy; None for another."""
+    """The attributes with the ids and the values of an evaluation of scores, ratings or a policy; None of an array."""
+    if isinstance(run, Evaluation):
+        return "query_ids", "values"
     if hasattr(run, "protocol"):
         return "users", "values"
     return ("queries", "utility") if hasattr(run, "utility") else None
-
-
-def _pair_by_id(run_a: Any, run_b: Any, unit: str, values: str) -> tuple[Floats, Floats, str]:
-    """The values of two evaluations that are no `Evaluation`, in the order of users or queries of the first. Raises
-    DataError unless the measure, the split and the candidates are the same."""
-    for what, one, other in (
-        ("measures", f"{run_a.measure!s}", f"{run_b.measure!s}"),
-        ("protocols", *(re.sub("; plus [^;]*", "", getattr(run, "protocol", "")) for run in (run_a, run_b))),
-    ):
-        if one != other:
-            raise DataError(
-                f"The evaluations cannot be paired because their {what} differ, ({one}) and ({other}); evaluate both "
-                "with the same data and measure."
-            )
-    ids = [list(getattr(run, unit)) for run in (run_a, run_b)]
-    row_b = {one: row for row, one in enumerate(ids[1])}
-    if set(row_b) != set(ids[0]):
-        raise DataError(f"The evaluations cannot be paired because their {unit} differ; evaluate both on the same.")
-    a, b = getattr(run_a, values), getattr(run_b, values)
-    return a.copy(), b[[row_b[one] for one in ids[0]]], f"{run_a.measure!s}"
 
 
 def _warn_of_lengths(a: Evaluation, b: Evaluation, measures: Sequence[Measure]) -> None:

@@ -57,8 +57,7 @@ class ListMLE(ConvexLoss):
 
     @cached_property
     def groups(self) -> tuple[Ints, Ints, Ints]:
-        """(N,) each: the rows by rising grade in their query, and for each of these the first and the last of its
-        grade."""
+        """(N,) each: the rows by rising grade in their query, and for each the first and the last of its grade."""
         query, level = query_of_row(self.offsets), alike(self.offsets, self.relevance)
         rows = sorted_rows(query, -level)
         starts = np.flatnonzero(np.diff(level[rows], prepend=-1) | np.diff(query[rows], prepend=-1))
@@ -217,8 +216,7 @@ class GainLoss(ABC):
         """The loss of one query of n documents, and its gradient (n,). scores, gain: (n,)."""
 
     def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
-        """Values (m,) and slopes (N,) at `scores`, with temperature `sigma`, by default T. Documents of equal score and
-        grade share their slope."""
+        """Values (m,) and slopes (N,) at `scores`, at temperature `sigma` or T. Equal score and grade share a slope."""
         value, slope = np.zeros(self.offsets.size - 1), np.empty(scores.size)
         width = self.temperature if sigma is None else sigma
         for q, (low, high) in enumerate(pairwise(self.offsets.tolist())):

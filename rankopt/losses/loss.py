@@ -26,8 +26,7 @@ class LossValue(CompactReprMixin):
     height, assigned, reference: the plane of query q is height[q] + Σ (assigned - reference)_j s_j over its documents.
     It touches the loss here and nowhere exceeds it. `height` less `paid`, and `assigned`, hold for every reference of
     the same loss.
-    seconds: spent in the argmax. paid: (m,) the part of `height` that belongs to the reference, what this pays for soft
-    constraints; None is 0.
+    seconds: spent in the argmax. paid: (m,) the part of `height` that the reference pays for soft constraints, or None.
     """
 
     value: Floats
@@ -46,8 +45,7 @@ class Loss(Protocol):
     def convex(self) -> bool: ...
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
-        """Values and planes; `prove` takes bounds from dual variables even where the argmax is exact by
-        construction."""
+        """Values and planes; `prove` takes bounds from dual variables even where the argmax is exact."""
         ...
 
     def majorant(self, scores: Floats) -> Loss:
@@ -136,12 +134,10 @@ class ConvexLoss:
 
 @dataclass(frozen=True, eq=False)
 class SquaredError(ConvexLoss):
-    """loss_q(s) = ½ Σ_j (s_j - y_j)² over the documents of query q, slope s - y [paper 5, A.1, with the sign of the
-    slope corrected].
+    """loss_q(s) = ½ Σ_j (s_j - y_j)² over the documents of query q, slope s - y [paper 5, A.1, its sign corrected].
 
     relevance: (N,) targets y. offsets: (m + 1,). A sum, not a mean: a long list counts for more. The plane at s is the
-    tangent. `RegressionRanker` minimizes it in closed form, and also learns from queries of one grade, which a
-    `LossRanker` leaves out.
+    tangent. `RegressionRanker` minimizes it in closed form, also from queries of one grade, which a `LossRanker` omits.
     """
 
     linear_in_gains = True  # but for a constant

@@ -129,8 +129,7 @@ class AdmissibleArgmax:
         chosen: Sequence[int] | None = None,
         charge: Floats | None = None,
     ) -> Orders:
-        """A maximizer of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
-        charge defaults to 1."""
+        """A maximizer of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) q."""
         began = perf_counter()
         queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
         sizes = np.diff(self.offsets)

@@ -39,8 +39,7 @@ class PositionalReferences:
 
     @property
     def factors(self) -> tuple[Floats, Floats, Floats]:
-        """Gain b by document, discount a and position weights c by position, (N,) each; a[π]ᵀb is maximal exactly for
-        the optimal rankings."""
+        """Gain b by document, discount a and position weights c, (N,) each; optimal rankings maximize a[π]ᵀb."""
         raise NotImplementedError(f"{type(self).__name__} has no `factors`; write it.")
 
     @property

@@ -64,8 +64,7 @@ class FirstRelevantArgmax(OrdersArgmax):
 
     @property
     def in_mixes(self) -> FirstRelevantArgmax:
-        """With σ = 1/n₋: slopes of counts would otherwise dominate the other parts, whose slopes are shares of
-        pairs."""
+        """With σ = 1/n₋: slopes of counts would dominate the other parts, whose slopes are shares of pairs."""
         return replace(self, shared=True)
 
     @property
@@ -94,8 +93,7 @@ class FirstRelevantArgmax(OrdersArgmax):
         return self._lift(scores) if self.lifted else np.zeros(self.shape)
 
     def top_scoring(self, scores: Floats) -> Floats:
-        """The order by score, others that tie with the first relevant one half before it; relevant documents of equal
-        score share."""
+        """The order by score; those that tie with the first relevant one count half; equal relevant ones share."""
         top = self._top(scores)[self.criterion.query]
         slope = np.where(self._good, 0.0, (scores > top) + 0.5 * (scores == top))
         total = np.add.reduceat(slope, self.offsets[:-1])[self.criterion.query]

@@ -44,12 +44,10 @@ def assign_slots(
 
 @dataclass(frozen=True, eq=False)
 class SlotArgmax:
-    """gain(π) = Σ_i b[π_i, i]; r(π) is the (N, k) 0/1 matrix of assigned documents; scores are (N, k), by document and
-    slot.
+    """gain(π) = Σ_i b[π_i, i]; r(π) is the (N, k) 0/1 matrix of assigned documents; scores are (N, k).
 
     benefit b (N, k): the slot's weight where the document belongs there, else 0; a document belongs to at most one
-    slot. Documents of equal scores and benefits share their ones; other ties are broken by these numbers, never by
-    input order.
+    slot. Documents of equal scores and benefits share their ones; other ties are broken by these numbers.
     """
 
     benefit: Floats

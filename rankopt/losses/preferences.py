@@ -1,5 +1,4 @@
-"""Hinge loss of preferences with costs: all pairs, weighted by their gain differences, or explicit pairs [paper 5,
-A.3].
+"""Hinge loss of preferences with costs: all pairs, weighted by gain differences, or explicit pairs [paper 5, A.3].
 
 The paper's Algorithm 3 omits 1/|P|, which its equation 16 has; with it lists of any length have the same weight.
 Two sweeps with a Fenwick tree of counts and sums compute the violations.

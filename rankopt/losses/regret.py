@@ -9,8 +9,7 @@ Each part is C_l (H_l - R_l) with H_l and R_l convex. Their maximum is
 
     max_l [C_l H_l + Σ_{k ≠ l} C_k R_k] - Σ_l C_l R_l
 
-a difference of convex functions. The active part gives a plane of the first term: its slope plus the references of the
-other parts.
+a difference of convex functions. The active part gives a plane of the first term: its slope plus other references.
 """
 
 from __future__ import annotations
@@ -125,8 +124,7 @@ class PartOf:
     rows: Ints
 
     def select_queries(self, first: int, last: int, offsets: Ints) -> PartOf | None:
-        """Restriction to the queries first <= q < last of the combination; None if the part is undefined on all of
-        them."""
+        """Restriction to the queries first <= q < last of the combination; None if undefined on all."""
         begin, end = np.searchsorted(self.queries, [first, last]).tolist()
         if begin == end:
             return None

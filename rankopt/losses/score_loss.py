@@ -128,8 +128,7 @@ class GradedLoss:
         return np.append(0, np.cumsum(np.diff(self.offsets)[self.counted]))
 
     def at(self, scores: ArrayLike) -> AtScores:
-        """Values and slopes at the scores (N,), which are finite and in the caller's order of rows; DataError for
-        others."""
+        """Values and slopes at the scores (N,), which are finite and in the caller's order of rows; else DataError."""
         given = self._scores(scores)
         value, bound, slope = np.zeros(len(self)), np.zeros(len(self)), np.zeros(given.size)
         if self.loss is not None:

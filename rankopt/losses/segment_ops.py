@@ -2,8 +2,7 @@
 
 Equal documents share a slope, so that slopes do not depend on the input order. A maximum over rankings may be attained
 by several; each gives a subgradient, and so does their mean. Exchanging documents of equal score, gain and attributes
-gives another maximizer: the mean over all exchanges assigns each of them their mean slope. For other documents the mean
-is not a subgradient.
+gives another maximizer: the mean over all exchanges assigns each their mean slope, which for others is no subgradient.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from rankopt.measures.tied_ranking import query_of_row
 
 
 def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
-    """Row indices sorted by query (non-decreasing), then by each key in turn in decreasing order, then by row: a stable
-    sort."""
+    """Row indices sorted by query (non-decreasing), then by each key in decreasing order, then by row."""
     begins = np.flatnonzero(query[1:] != query[:-1]) + 1
     return falling_rows(np.concatenate([[0], begins, [query.size]]), *keys)
 
@@ -61,8 +59,7 @@ MINUS_ZERO = -(1 << 63)
 
 
 def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
-    """The kind of each document, counted from 0 within its query: the same where all traits (N,) are equal, and only
-    there."""
+    """The kind of each document, counted from 0 within its query: the same exactly where all traits (N,) are equal."""
     order = falling_rows(offsets, *(-np.asarray(trait, dtype=np.float64) for trait in reversed(traits)))
     differs = np.zeros(order.size, dtype=bool)
     for trait in traits:

@@ -42,8 +42,7 @@ QUERY_ROWS = 1 << 11
 class SmoothedRegret:
     """loss_q(s) = max_π a[π]ᵀb - constant_q - A_q(s; σ): at σ = 0 the regret itself, with slope 0.
 
-    A row of h sums to 1 over documents, but a column need not: A_q may slightly exceed the optimum, and the loss be <
-    0.
+    A row of h sums to 1 over documents, but a column need not: A_q may exceed the optimum a little, the loss be < 0.
 
     measure: positional; a ranker passes its own. sigma: σ, in units of the scores. small: whether the complete data are
     too small to compile kernels for; None decides by these queries alone.

@@ -52,8 +52,7 @@ class AnnealingStep:
 
 @dataclass(frozen=True, eq=False)
 class AnnealingState(CompactReprMixin):
-    """State after a stage. w: where the next one begins. best, sigma: the w that is the result so far, and the width at
-    which it was reached."""
+    """State after a stage. w: where the next one begins. best, sigma: the result so far, and its width."""
 
     w: Floats
     best: Floats
@@ -63,8 +62,7 @@ class AnnealingState(CompactReprMixin):
 def stored_run(
     run: Mapping[str, Any], features: int, bandwidths: tuple[float, ...], max_iter: int
 ) -> TrainingState | None:
-    """The state of a checkpoint, `iteration` its stages; None if no run of these can produce it. J and measures are
-    recomputed."""
+    """The state of a checkpoint, `iteration` its stages, J and measures recomputed; None if no run can produce it."""
     found = TrainingState.from_data(run, AnnealingStep)
     state, stages, history = found.method_state, found.iteration, run["history"]
     sound = (

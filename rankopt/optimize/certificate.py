@@ -367,8 +367,7 @@ def _kinds(row: type[Any]) -> dict[str, type[Any]]:
 @dataclass(frozen=True)
 class Step:
     """One step: its number, the number of majorants (0 for a convex bound), the best objective and lower bound of the
-    current majorant, the objective at the step's w, planes stored, and seconds so far: total, in the argmax, in the
-    master."""
+    current majorant, the objective at the step's w, planes, and seconds so far: total, in the argmax, in the master."""
 
     step: int
     round: int

@@ -125,8 +125,7 @@ def train(
     is reached, so that its time counts.
 
     A keyboard interruption, a callback or a failing master solver (after the first step) ends the run with the best
-    point so far; a second interruption raises KeyboardInterrupt. The master solver gets the remaining time as its
-    limit.
+    point so far; a second interruption raises KeyboardInterrupt. The remaining time limits the master solver.
     """
     clock = Clock.started(limits, begun.history)
     objective = replace(objective, ends=clock.ends)
@@ -200,8 +199,7 @@ def _follow(
     seen: JudgeScores | None,
     keep: Keep | None,
 ) -> tuple[TrainingState, str]:
-    """The final state of a run, and the error that ended it, if any. The judge sees all points that w moved to, or the
-    last one alone."""
+    """The final state of a run, and the error that ended it. The judge sees all points that w moved to, or the last."""
     patience, failure = getattr(method, "patience", STALLED_AFTER), ""
     try:
         while now.stop is None:

@@ -1,8 +1,7 @@
 """Weighted least squares with an unpenalized intercept for each query, for dense or sparse features.
 
 Normal equations are refined to full precision if they are far from singular; else the rows are factorized (QR, SVD), or
-iterated on if they are sparse and wide (LSMR). Columns whose squares exceed double precision are scaled by powers of
-two, which is exact:
+iterated on if they are sparse and wide (LSMR). Columns whose squares exceed double precision are scaled by powers of 2:
 
 >>> column_units(np.array([[1.0, 3e200], [2.0, 0.0]]))
 array([1.00000000e+000, 3.26605044e-201])
@@ -79,8 +78,7 @@ def _blas() -> Any:
 def by_normal_equations(
     matrix: CenteredNormalEquations, right: Floats, rounding: Floats, alpha: float | Floats
 ) -> Floats | None:
-    """The w of min ‖A w - right‖² + α‖w‖², α a scalar or one value a column; None if A with normalized columns is
-    (nearly) singular.
+    """The w of min ‖A w - right‖² + α‖w‖², α a scalar or one value a column; None if A, scaled, is (nearly) singular.
 
     One pass over the data computes AᵀA, at a small part of the cost of a QR factorization. Iterative refinement with
     the residual, recomputed from the data, then corrects w until it is stationary: one pass for each iteration.

@@ -1,8 +1,7 @@
 """Exact line search of a ranking measure: the best t of M(w + t v), among all t [paper 3].
 
 M(w) = Σ_q v_q measure_q(X_q w) / Σ_q v_q, over the queries on which the measure is defined, documents of equal score
-averaged, as in `evaluate`. Along a line it is a step function; its jumps are found query by query, so the optimum over
-all t is exact.
+averaged, as in `evaluate`. Along a line it is a step function; its jumps are found query by query, so optima are exact.
 
 >>> from rankopt.data import load_sample
 >>> search = LineSearch.from_measure("nDCG@10", load_sample("les-miserables").train)

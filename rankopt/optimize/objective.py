@@ -356,8 +356,7 @@ class SmoothObjective:
         return sum(float(shard.weights @ loss.ideal) for shard, loss in zip(self.shards, losses, strict=True))
 
     def slope(self, w: Floats, gradient: Floats) -> float:
-        """‖∇_u J‖, without what leads out of the box: by how much J falls, to first order, with a step in u of length
-        1."""
+        """‖∇_u J‖, without what leads out of the box: the first-order fall of J with a step in u of length 1."""
         if self.box is not None:
             gradient = np.where(gradient > 0, np.where(w > self.box[0], gradient, 0.0), gradient)
             gradient = np.where(gradient < 0, np.where(w < self.box[1], gradient, 0.0), gradient)
@@ -523,8 +522,7 @@ class SparseObjective(Objective):
 
 def largest(objective: Objective) -> float:
     """A lam from which on w = 0 is optimal (of a nonconvex risk: critical): ‖g‖_∞ of the subgradient g of R at 0, each
-    g_j times its unit. In a box, from which on the point nearest to 0 is: of g_j what leads away from it without
-    leaving the box."""
+    g_j times its unit. In a box, from which on the point nearest to 0 is: of g_j what leads from it into the box."""
     here, box = objective.risk.at(objective.project(np.zeros_like(objective.w0))), objective.box
     slope = (here.slopes - here.references)[0]
     if box is not None:

@@ -67,8 +67,7 @@ def _with(planes: PlaneSet, state: State, method: Method) -> State:
 
 
 def begun(state: State, tol: float) -> TrainingState:
-    """The state of a run that starts with `state`; final if the planes and the point of the previous run prove
-    enough."""
+    """The state of a run that starts with `state`; final if planes and point of the previous run prove enough."""
     over = np.isfinite(state.primal) and state.is_closed(state.primal, state.bound, tol)
     return TrainingState(state).with_best(Stop.GAP) if over else TrainingState(state)
 

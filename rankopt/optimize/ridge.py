@@ -104,8 +104,7 @@ class Ridges:
         return np.vstack([family.weights(self.total) for family in self.families])
 
     def cross_validated(self) -> Floats:
-        """(d,) the ridge whose weights, learned without a fold, have the least error on it; of equals the largest of a
-        kind.
+        """(d,) the ridge whose weights, learned without a fold, err least on it; of equals the largest of a kind.
 
         A single query cannot be held out: its rows are left out one by one by generalized cross-validation,
         ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
@@ -198,8 +197,7 @@ def least_squares_in_box(
 
 
 WIDEST = 2048
-"""Features, or rows where these are fewer, up to which every ridge is solved at once: their products with each other
-are held densely."""
+"""Features, or rows where these are fewer, up to which every ridge is solved at once, by their dense products."""
 
 NUMBERS = 1 << 25  # entries of the features up to which few rows are made dense
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import partialmethod
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import Floats, check_type, finite, generator
+from formulations.arrays import Floats, check_type, finite
 from formulations.display import Axes, CompactReprMixin, axes_for
 from formulations.marginals.birkhoff import birkhoff_decomposition, near_marginal_ranking
 from rankopt.data.canonical_order import canonical
@@ -110,36 +111,25 @@ class ExposureRanker(BaseEstimator):
         X: AnyRows,
         qid: Ids | None = None,
         *,
+        size: int | None = None,
         group: Sizes | None = None,
         attributes: Attributes | None = None,
+        random_state: Seed = None,
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
-        """Serve the queries: a random ranking of each, of the positions that count. One query gives an array of row
-        indices of X, or of document ids; several a dict."""
-        return self._drawn(*self._served(X, qid, group, attributes), None, None)
-
-    def sample(
-        self,
-        X: AnyRows,
-        qid: Ids | None = None,
-        *,
-        size: int = 1,
-        group: Sizes | None = None,
-        attributes: Attributes | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
-        """Serve the queries once and draw `size` rankings of each, (size, k), as `rank` does one. With a `random_state`
-        the draws are reproducible, in any order of the rows; None is as in `rank`."""
-        return self._drawn(*self._served(X, qid, group, attributes), size, random_state)
-
-    def _drawn(self, queries: Queries, served: dict[Hashable, Any], size: int | None, random_state: Any) -> Any:
-        own = np.random.default_rng([seed_from(self.random_state), self.n_served_])
-        random = own if random_state is None else generator("random_state", random_state)
-        documents = documents_of(queries)
+        """Serve the queries: a random ranking of each, of the positions that count, or `size` of them (size, k). One
+        query gives an array of row indices of X, or of document ids; several a dict. With a `random_state` the draws
+        are reproducible, in any order of the rows; None is that of the ranker."""
+        queries, served = self._served(X, qid, group, attributes)
+        own = [seed_from(self.random_state), self.n_served_] if random_state is None else seed_from(random_state)
+        random, documents = np.random.default_rng(own), documents_of(queries)
         found = {
             query: documents[rows[birkhoff_decomposition(P).sample(size, random_state=random)]]
             for query, (rows, P) in served.items()
         }
         return {query: found[query] for query in queries.query_ids} if len(found) > 1 else next(iter(found.values()))
+
+    sample = partialmethod(rank, size=1)
+    """`rank` with size=1 by default, as `PlackettLuceRanker.sample`."""
 
     def _served(self, X: Any, qid: Any, group: Any, attributes: Any) -> tuple[Queries, dict[Hashable, Any]]:
         """The queries, and of each its rows in canonical order and the marginals of these; accumulates exposure."""

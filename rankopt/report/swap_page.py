@@ -274,8 +274,8 @@ def _fastest(rows: Sequence[BenchmarkRow]) -> str:
     first, second, *_ = sorted(complete, key=lambda solver: means[solver])
     count = f"All {len(solvers)} solvers" if complete == solvers else f"{len(complete)} of {len(solvers)} solvers"
     return (
-        f"{count} solved all {problems} {what}. One at a time, {first} took {1e3 * means[first]:.3g} ms on average, "
-        f"the next, {second}, {1e3 * means[second]:.3g} ms."
+        f"{count} solved all {problems} {what}. Mean time per problem: {first} {1e3 * means[first]:.3g} ms, the next, "
+        f"{second}, {1e3 * means[second]:.3g} ms."
     )
 
 

@@ -118,9 +118,9 @@ def test_a_solver_of_a_cost_matrix_needs_one_attribute():
     assert solve(problem, lambda problem: linear_sum_assignment(problem.costs)).value == 3.0
     assert matching([[2.0, -INF, 0.0]]).costs.tolist() == [[-2.0, INF, 0.0]]
     for mistaken in (linear_sum_assignment, lambda problem: problem.cost, lambda problem: float(problem)):
-        with pytest.raises(SolverError, match=r"crashed: .* receives this Assignment, no matrix; read problem\.costs"):
+        with pytest.raises(SolverError, match=r"crashed: .* receives this Assignment; read problem\.costs"):
             solve(problem, mistaken)
-    with pytest.raises(SolverError, match=r"this LinearProgram, no matrix; read problem\.objective, problem\.matrix"):
+    with pytest.raises(SolverError, match=r"this LinearProgram; read problem\.program\.objective"):
         solve(restated(problem, LinearProgram), lambda program: float(program))
 
 
@@ -150,12 +150,12 @@ def test_a_solver_that_is_not_optimal_does_not_pass():
 @pytest.mark.parametrize(
     ("answer", "flaw"),
     [
-        ([0, 0], r"document \(column\) 0 of position \(row\) 1 is also that of 0$"),
-        ([0, 7], r"7 of position \(row\) 1 is not one of 0 to 1$"),
+        ([0, 0], r"document \(column\) 0 at position \(row\) 1 is also at an earlier one$"),
+        ([0, 7], r"7 at position \(row\) 1 is not one of 0 to 1$"),
         ([0], "must be 2 integers"),
         ([0.0, 1.0], "must be 2 integers"),
-        ([-1, 0], r"-1 of position \(row\) 0 is not one of 0 to 1$"),
-        ([1, 0], r"0 of position \(row\) 1 is forbidden there$"),
+        ([-1, 0], r"-1 at position \(row\) 0 is not one of 0 to 1$"),
+        ([1, 0], "a document is at a position that is forbidden for it$"),
     ],
 )
 def test_an_answer_that_is_no_order_is_a_failure(answer, flaw):

@@ -470,7 +470,7 @@ def test_each_kind_of_change_is_found_and_said():
     top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
     assert [one.changes for one in suggest_changes(top)] == [{"top": "all positions"}, {"top": "left out"}]
     assert str(suggest_changes(top)[0]).startswith(
-        "Count 'top' over all positions (at most 1 of 3 documents): then the matrix is totally unimodular ("
+        "Count 'top' over all positions (at most 1 of 3 documents: 0, 1, 2): then the matrix is totally unimodular ("
     )
     crossing = RankingSet(8, 3).at_most(1, by=[*"aabbccdd"], name="site").at_most(1, documents=[1, 2], name="new")
     assert {"new": "nested groups"} in [one.changes for one in suggest_changes(crossing)]
@@ -492,7 +492,10 @@ def test_a_change_that_leaves_a_limit_nothing_to_exclude_is_not_suggested():
     (held,) = (one for one in extended.admissible.constraints if one.name == "women")
     assert held.text == "at least 2 of 6 documents"
     assert held.matrix.sum() == 4 * 6
-    assert str(extended).startswith("Extend 'women' to complete groups (at least 2 of 6 documents): then")
+    named = (
+        "Extend 'women' to all documents of the groups that it crosses (at least 2 of 6 documents: 0, 1, 2, 3, 4, 5)"
+    )
+    assert str(extended).startswith(f"{named}: then")
 
 
 def test_what_is_whole_gets_no_advice_and_what_is_no_set_is_refused():

@@ -187,6 +187,14 @@ def test_the_command_line_says_what_quotas_are_and_cost(folder, tmp_path):
         "evaluate", tmp_path / "t.csv", "--model", folder / "m", *OPTIONS, *quota, "--json", "--measure", "AP"
     )
     assert "40%:site=s, rounded down: 0, 0, 1, 1 of the first 1 to 4" in done.stderr
+    rank = ("rank", folder / "m", tmp_path / "t.csv", *OPTIONS, "--k", "4", "--at-least")
+    up = called(*rank, "40%up:site=s")
+    assert "40%up:site=s, rounded up: 1, 1, 2, 2 of the first 1 to 4" in up.stderr
+    shown = [line.split("\t") for line in up.stdout.splitlines()]
+    assert {int(page[1:]) % 2 for _, place, page, _ in shown if place == "1"} == {1}  # of site s
+    assert {int(page[1:]) % 2 for _, _, page, _ in shown} == {0, 1}
+    for wrong in ("3up:site=s", "40%nearest:site=s"):
+        assert "N%up or N%down: its rounding" in " ".join(called(*rank, wrong).stderr.split())
     record = json.loads(done.stdout)
     lost = [one["AP"] for one in record["runs"][str(folder / "m")]["cost_per_query"].values()]
     assert len(lost) == 10

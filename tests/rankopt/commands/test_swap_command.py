@@ -165,6 +165,18 @@ def test_the_table_names_other_solvers_and_why_one_does_not_support_a_problem(fo
 
 
 @pytest.mark.study
+def test_all_solvers_are_those_that_support_a_problem_and_the_others_are_named(tmp_path):
+    chosen = LinearProgram([3.0, 2.0], [[2.0, 1.0]], [0.0], [2.5], [0.0] * 2, [1.0] * 2, integer=[True, True])
+    write(chosen.program, tmp_path / "chosen.lp")
+    found = called_with("swap", tmp_path / "chosen.lp", "--argmax-solvers", "all", "--repeats", 1)
+    assert found.exit_code == 0, found.output
+    assert "cp_sat" in found.stdout
+    (line,) = [line for line in found.stdout.splitlines() if line.startswith("left out, because they support none")]
+    assert "cvxpy:CLARABEL" in line
+    assert "unsupported" not in found.stdout
+
+
+@pytest.mark.study
 def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
     """Of one name in two folders the second has its number; statements and traces stand beside programs."""
     (tmp_path / "small.lp").write_bytes((folder / "small.lp").read_bytes())

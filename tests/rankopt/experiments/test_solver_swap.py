@@ -374,13 +374,13 @@ def test_only_the_best_known_point_is_unbeaten(tmp_path):
     best = solve(form, "highs")
     entry = RecordedProblem("a", form, None, (1.0, 1.5))
     assert unbeaten(entry, best, 1e-6)
-    assert unbeaten(entry, best.with_metadata(details={}), 1e-6)
-    assert not unbeaten(entry, best.with_metadata(details={"reported_bound": 1.5}), 1e-6)  # a search that was cut short
-    worse = replace(best.with_metadata(details={}), value=0.0)
+    assert unbeaten(entry, replace(best, details={}), 1e-6)
+    assert not unbeaten(entry, replace(best, details={"reported_bound": 1.5}), 1e-6)  # a search that was cut short
+    worse = replace(replace(best, details={}), value=0.0)
     assert not unbeaten(entry, worse, 1e-6)
     assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.0)), best, 1e-6)  # there is a proof, it has none
     assert not unbeaten(
-        RecordedProblem("a", form), best.with_metadata(details={}), 1e-6
+        RecordedProblem("a", form), replace(best, details={}), 1e-6
     )  # nothing is known, nothing is claimed
 
 
@@ -389,9 +389,7 @@ def test_a_relaxed_program_without_a_proof_stays_inexact(tmp_path):
     path = tmp_path / "a.lp"
     path.write_text(WHOLE.replace("generals\n x y\n", ""))
     form = read_program(path)
-    assert not unbeaten(
-        RecordedProblem("a", form, None, (1.0, 1.5)), solve(form, "highs").with_metadata(details={}), 1e-6
-    )
+    assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.5)), replace(solve(form, "highs"), details={}), 1e-6)
 
 
 # The processes of a swap: one that was killed goes on where it was, and no worker outlives its parent.
