@@ -285,9 +285,6 @@ class Quotas:
         return admissible.add(kind, share=float(count[:-1]) / 100, prefixes=lengths, **where)
 
 
-TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
 def _convert_value(queries: Queries | Ratings, name: str, value: str) -> Any:
     """The value that the text means: of a column of True and False its truth, else of the type of the column."""
     from formulations.constraints.constraint import by_label
@@ -295,8 +292,9 @@ def _convert_value(queries: Queries | Ratings, name: str, value: str) -> Any:
     values: Any = queries.attributes.get(name, [])
     labels: list[Any] = list(by_label(values, len(values)))
     kinds, words = {*map(type, labels)}, {str(one).lower(): one for one in labels}
-    if words and words.keys() <= {"true", "false"} and value.lower() in TRUTH:
-        truth = TRUTH[value.lower()]
+    true, false = ("true", "yes", "1"), ("false", "no", "0")
+    if words and words.keys() <= {"true", "false"} and value.lower() in true + false:
+        truth = value.lower() in true
         return words.get(str(truth).lower(), type(labels[0])(truth))
     try:
         return int(value) if kinds == {int} else float(value) if kinds and kinds <= {int, float} else value
