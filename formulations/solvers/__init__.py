@@ -68,9 +68,10 @@ def as_solver(solver: Solver | str) -> Solver:
     """The solver of this name, or the solver itself; raises UnknownSolverError for anything else."""
     if isinstance(solver, str):
         return get_solver(solver)
-    solves_problems = any(callable(getattr(solver, name, None)) for name in ("solve", "solve_batch"))
-    if isinstance(solver, type) or not solves_problems or not isinstance(getattr(solver, "accepts", ()), tuple):
-        is_function = callable(solver) and not isinstance(solver, type)
+    has_solve, has_batch = (callable(getattr(solver, name, None)) for name in ("solve", "solve_batch"))
+    accepts = getattr(solver, "accepts", () if has_batch else None)
+    if isinstance(solver, type) or not (has_solve or has_batch) or not isinstance(accepts, tuple):
+        is_function = (callable(solver) or has_solve) and not isinstance(solver, type)
         cure = "function_solver(f, accepts=...)" if is_function else "a name, such as 'highs', or a Solver instance"
         raise UnknownSolverError(f"solver must be a name or a Solver; got {solver!r:.80}. Pass {cure}.")
     return solver

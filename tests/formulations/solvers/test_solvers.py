@@ -120,6 +120,8 @@ def test_a_solver_of_a_cost_matrix_needs_one_attribute():
     for mistaken in (linear_sum_assignment, lambda problem: problem.cost, lambda problem: float(problem)):
         with pytest.raises(SolverError, match=r"crashed: .* receives this Assignment; read problem\.costs"):
             solve(problem, mistaken)
+    with pytest.raises(UnknownSolverError, match=r"Pass function_solver\(f, accepts=\.\.\.\)"):
+        solve(problem, type("Own", (), {"solve": staticmethod(linear_sum_assignment)})())
     with pytest.raises(SolverError, match=r"this LinearProgram; read problem\.program\.objective"):
         solve(restated(problem, LinearProgram), lambda program: float(program))
 
