@@ -186,7 +186,8 @@ class Regression:
         rated = self.problem.rated
         slopes, alpha = factors.scores(rated.bounds, rated.columns), self.problem.unrated
         scores = slopes.copy() if alpha else slopes
-        loss, heights = squared_loss(rated.bounds, rated.values, rated.weights, slopes)
+        heights = np.zeros(rated.n_users)
+        loss = squared_loss(rated.bounds, rated.values, rated.weights, slopes, heights)
         if alpha:
             slopes -= alpha * scores
             left, right = factors.sides()

@@ -236,7 +236,7 @@ class _Sums:
             columns = rated.columns[bounds[0] : bounds[-1]]
             bounds = bounds - bounds[0]
             heights[users], per_user[users] = own, row_sums(bounds, slopes)
-            off_user[users] = add_sizes(bounds, columns, slopes, off_item)
+            add_sizes(bounds, columns, slopes, off_user[users], off_item)
             table = rated_table(bounds, columns, slopes, m)
             per_item += table.sum(axis=0)
             moved += table.T @ factors.users[users]
