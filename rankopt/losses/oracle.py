@@ -22,7 +22,8 @@ from formulations.compiled import STATES
 from formulations.display import CompactReprMixin
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from rankopt.losses.segment_ops import alike, shared, sorted_rows
+from formulations.sorting import alike
+from rankopt.losses.segment_ops import shared, sorted_rows
 from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.tied_ranking import Ranking, query_of_row, ranked, totals
 

@@ -23,12 +23,12 @@ from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from formulations.sorting import QUERY_ROWS
+from formulations.sorting import QUERY_ROWS, alike
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, fix_solver
 from rankopt.losses.position_weights import PositionWeights
-from rankopt.losses.segment_ops import alike, mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
+from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
 from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import MeasureMix
 from rankopt.measures.tied_ranking import query_of_row
