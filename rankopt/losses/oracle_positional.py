@@ -143,8 +143,7 @@ class PositionalOracle(PositionalReferences):
     def from_queries(
         cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
     ) -> PositionalOracle | PatternArgmax:
-        """Of a measure and position weights, for these queries; of AP, ERR, and RR with several relevant documents a
-        `PatternArgmax`."""
+        """Of a measure and position weights, for these queries; a `PatternArgmax` for what is no inner product."""
         check_type("queries", queries, Arrangement, error=DataError, cure="rankopt.data.canonical_order makes it.")
         check_type("position_weights", position_weights, PositionWeights, error=OptionError)
         check_type("measure", measure, Measure, error=OptionError)
