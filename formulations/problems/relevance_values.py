@@ -150,8 +150,7 @@ class OrderValues:
 class OrderedBatch:
     """Orders of the queries of a batch: order (N,) holds the document, counted within its query, at each position.
 
-    level (N,): the rank of each document's grade in its query, by `sorting.alike`. number: converts arrays of doubles
-    first, for exact rational arithmetic.
+    level (N,): the rank of each document's grade in its query, by `alike`. number: converts doubles, for rationals.
     """
 
     grade: Floats

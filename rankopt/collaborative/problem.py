@@ -207,8 +207,7 @@ def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heigh
 
 
 def items_bound(problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> float:
-    """The second of these bounds. parts: some users after others, as a slice of all, with their slopes and heights, so
-    that those of all need not be there at a time."""
+    """The second of these bounds. parts: some users after others, as a slice of all, with their slopes and heights."""
     return _Sums.from_problem(problem, factors, parts).items_bound(problem, factors)
 
 

@@ -189,8 +189,7 @@ def _tangent(value: Floats, slope: Floats, scores: Floats, offsets: Ints, began:
 
 @dataclass(frozen=True, eq=False)
 class GainLoss(ABC):
-    """Base of losses of the gains of a measure, with a gradient. temperature: T > 0, in units of the scores;
-    OptionError for another."""
+    """Base of losses of the gains of a measure, with a gradient. temperature: T > 0, in units of the scores."""
 
     relevance: Floats
     offsets: Ints

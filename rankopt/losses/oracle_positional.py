@@ -1,8 +1,7 @@
 """Feature map of rankings: r(π) = c[π], the weight of the position of each document [ORM, eq. 15].
 
 Measures that are not inner products (AP, RR with several relevant documents, ERR) use the same map [paper 4, φ_dorm].
-There the gain of a document depends on the grades above it: the loss-augmented argmax is a longest path in a lattice,
-not a rank-two assignment.
+There the gain of a document depends on the grades above it: the argmax is a longest path in a lattice.
 
 References are the mean of the optimal rankings and the highest-scoring ones. Optimal rankings maximize the inner
 product of gain and discount.
@@ -58,8 +57,7 @@ class PositionalReferences:
         return weights
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """Sorted by gain, then by score, then within each run of positions of equal discount (such as all beyond a
-        cutoff) by score again."""
+        """Sorted by gain, then by score, then in each run of positions of equal discount by score again."""
         gain, discount, position_weights = self.factors
         query, weights = query_of_row(self.offsets), np.empty(scores.size)
         by_gain = sorted_rows(query, gain, scores)

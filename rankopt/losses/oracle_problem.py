@@ -79,8 +79,7 @@ class ProblemOracle(CompactReprMixin):
     """gain(y) = bᵀy and r(y) = y over the points y of a problem, for m instances.
 
     Value and bound of the argmax are kept apart, so that a solver may be inexact: a plane from any point is valid, and
-    the objective of training counts the bound. Where the best decisions themselves are not proved (`unproved`), the
-    loss is of those that were found.
+    the objective of training counts the bound. Where best decisions are `unproved`, the loss is of those found.
 
     problems: one for all instances, or m of them; linear programs with or without integers, flows, assignments and
         constrained rankings. Their objectives are replaced.

@@ -207,8 +207,7 @@ def _in_range(
 def centered(
     features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints | None
 ) -> tuple[CenteredNormalEquations, Floats]:
-    """The rows less their mean, and the targets (N,) less theirs, both times the roots of the weights: what is left of
-    the problem once each β is eliminated."""
+    """The rows less their mean, and the targets (N,) less theirs, times the roots of the weights: β is eliminated."""
     root = np.sqrt(weights)
     if offsets is None:
         parts = np.append(np.arange(0, root.size, PART), root.size)
