@@ -5,6 +5,8 @@ Blocks of eight are sorted by counting, then merged from both ends at once, with
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +152,28 @@ def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
     for key in reversed(numbers):
         share_ranges(offsets, QUERY_ROWS, lambda first, last, key=key: sort_range(offsets, key, first, last, rows))  # type: ignore[misc]
     return rows
+
+
+def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
+    """The kind of each document, counted from 0 within its query: the same exactly where all traits (N,) are equal."""
+    order = falling_rows(offsets, *(-np.asarray(trait, dtype=np.float64) for trait in reversed(traits)))
+    differs = np.zeros(order.size, dtype=bool)
+    for trait in traits:
+        differs[1:] |= trait[order[1:]] != trait[order[:-1]]
+    sizes = np.diff(offsets)
+    starts = offsets[:-1][sizes > 0]
+    differs[starts] = False
+    count = np.cumsum(differs)
+    kind = np.empty(order.size, dtype=np.int32)
+    kind[order] = count - np.repeat(count[starts], sizes[sizes > 0])
+    return kind
+
+
+def count_pairs(kind: Shorts | Ints, offsets: Ints) -> Floats:
+    """(m,) the number of pairs of documents of different kinds; kinds count from 0 in every query."""
+    sizes, query = np.diff(offsets), np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    counts = np.bincount(offsets[:-1][query] + kind, minlength=kind.size).astype(np.float64)
+    return np.asarray((sizes.astype(np.float64) ** 2 - np.bincount(query, counts**2, sizes.size)) / 2)
 
 
 @compiled(internal=True)

@@ -58,9 +58,8 @@ SHORT, DEEP = 40, 15  # documents up to which an assignment costs less than a se
 def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int, deferral: Deferral | None = None) -> Answers:
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
-    max_states: limit on the states of a query; queries that need more are solved by shortest paths (see `assignment`).
-    0 for an automatic limit, beyond which long queries of few gains are solved by local search. deferral: lets
-    methods depend on which code lies on disk.
+    max_states: limit on the states of a query; beyond it shortest paths solve it (`assignment`). 0: an automatic limit,
+    beyond which local search solves long queries of few gains. deferral: methods may depend on code on disk.
     """
     is_deferred = deferral is not None and is_small(batch.offsets)
     scores, found = frozen(batch.scores), Answers.empty(batch.offsets, NEW)

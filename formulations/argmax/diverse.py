@@ -87,8 +87,7 @@ def diverse_argmax(
     """For every query q: the best ranking of at most one document a block, its value and dual bound.
 
     Documents of q are rows offsets[q] : offsets[q + 1] of scores, gain and block (counted from 0 within q, all used);
-    its positions are entries position_offsets[q : q + 2] of discount, position_weights and order, no more than its
-    blocks. order counts documents within q.
+    its positions, at most its blocks, are entries position_offsets[q : q + 2] of the others. order counts within q.
     """
     for q in range(offsets.size - 1):
         low, high = offsets[q], offsets[q + 1]

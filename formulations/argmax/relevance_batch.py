@@ -202,8 +202,7 @@ def judge_range(
 
 
 def searched_bound(problem: RelevanceRanking) -> float:
-    """The value of the best order, rounded up; infinite if the lattice is explicit, whose potentials prove more, or if
-    the argmax has too many states."""
+    """The value of the best order, rounded up; infinite if the lattice is explicit, which proves more, or too large."""
     if problem.chains.states <= MOST_STATES:
         return float("inf")
     batch = problem.alone()

@@ -1,9 +1,8 @@
 """The argmax of queries that sorting and merging leave open: split, or solved as assignments.
 
-Queries with many different gains are sorted and split. A document no worse than another in both extreme directions of
-a part's cone (see `find_cones`) goes first in some optimal order. If the first t documents of both extreme sorts are
-the same set, the part splits; smaller parts have narrower cones. A part that does not split is merged by
-`order_ideals`, if it has few gains.
+Queries with many different gains are sorted and split. A document no worse than another in both extreme directions of a
+part's cone (see `find_cones`) goes first in some optimal order. If the first t documents of both extreme sorts are the
+same set, the part splits; smaller parts have narrower cones. Other parts of few gains are merged by `order_ideals`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 If the LP bound does not reach the best ranking, a proof by cases does. The cases are the leaves of a binary tree: a
 cell is used in one branch and not in the other. Each case has its own duals; the largest of their bounds holds for all
-rankings. So an integer search is proved without trusting the solver: the tree is built here, from the problem's data,
-until every case's bound reaches the value.
+rankings. So an integer search is proved without a solver: the tree is built here until every bound reaches the value.
 
 A proof is an array with one row per case: the duals of the rows after the positions, then the decided cells (c + 1 if
 cell c is used, -(c + 1) if not, 0 for padding).
@@ -252,8 +251,7 @@ def integral_point(
     cost: Floats, rows: tuple[Any, Any, Any], limits: tuple[Any, Any], integer: Any, seconds: float | None = None
 ) -> Any:
     """The result of `scipy.optimize.milp` at a gap of 0, for rows (matrix, lower, upper) and limits of the variables;
-    retried without presolve on failure. HiGHS's presolve ends with "Solve error" on some small programs, empty ones
-    among them, that its search decides."""
+    retried without presolve, which fails on some small programs that the search decides."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     program = {"constraints": LinearConstraint(*rows), "bounds": Bounds(*limits), "integrality": integer}

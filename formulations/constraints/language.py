@@ -91,9 +91,8 @@ class ConstraintMethods(Generic[D, L]):
         """At most `count` of the documents at the positions, or a share of each prefix.
 
         count: the limit; with `by` also a mapping from label to limit (other labels are free). share: instead of a
-        count: at most this share of the first p positions, for every p of `prefixes` (default all). rounding: how
-        share * p is rounded, "up" (default), "down" or "nearest". require_all_positions: `Admissible` only: skip
-        queries that lack some of the positions.
+        count: at most this share of the first p positions, for every p of `prefixes` (default all). rounding: of share
+        * p, "up" (default), "down" or "nearest". require_all_positions: `Admissible` only: skip queries that lack some.
         """
         return self.add(
             "at_most", *(() if count is None else (count,)), share=share, documents=documents, positions=positions,

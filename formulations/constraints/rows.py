@@ -6,9 +6,8 @@ max(lower - a π, a π - upper, 0), of forbidden cells the number of cells used.
     maximize    Σ profit[i, j] π[i, j] - Σ price[r] (over[r] + under[r])
     subject to  lower <= a π - over + under <= upper,   0 <= over, under <= the largest violation of a ranking
 
-A column with one entry does not change total unimodularity, and these limits are integral if the row's are: the
-widened matrix is totally unimodular exactly if the matrix of all rows is, hard and soft. Duals of soft rows are within
-± penalty.
+A column with one entry does not change total unimodularity, and these limits are integral if the row's are: the widened
+matrix is totally unimodular exactly if that of all rows is. Duals of soft rows are within ± penalty.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from formulations.problems.relevance_values import (
     FeatureMap,
     GainTable,
     strength_of,
-    unequal_pairs,
 )
+from formulations.sorting import alike, count_pairs
 
 Loss: TypeAlias = GainTable | RelevanceLoss | str
 """A name ("AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR"), a loss such as `TableLoss`, or a `GainTable`."""
@@ -194,7 +194,7 @@ def pairwise_ranking(
     (array([0, 1, 2]), -0.233333)
     """
     heights, grades, bounds = flatten_queries(scores, relevance, offsets)
-    pairs = unequal_pairs(grade_classes(grades, loss), bounds)
+    pairs = count_pairs(alike(bounds, grade_classes(grades, loss)), bounds)
     kappa: Floats = np.divide(strength_of(scale), pairs, out=np.zeros(pairs.size), where=pairs > 0)
     batch = relevance_batch(heights, grades, bounds, loss, FeatureMap(PAIRWISE, kappa))
     return batch[0] if offsets is None else batch

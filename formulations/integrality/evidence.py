@@ -127,8 +127,7 @@ class Pivot(CompactReprMixin):
 class PrefixGroups(CompactReprMixin):
     """Evidence for a linear program over `positions` × n cells in C order with its objective: rows limit disjoint
     groups on prefixes of the positions (`group`: the group of each document). In `order`, group by group, the profit of
-    a position minus that of the next never increases within a group. The program has an integral optimum
-    (`integrality.prefix_limits`)."""
+    a position minus that of the next never increases. It has an integral optimum (`prefix_limits`)."""
 
     positions: int
     group: Ints

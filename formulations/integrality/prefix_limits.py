@@ -7,8 +7,7 @@ program has an integral optimum, and is feasible if and only if a ranking is. Wi
     Σ profit π  =  Σ_p Σ_j D[p, j] y[p, j]  <=  Σ_p Σ_g  the N[g, p] first D[p, ·] of g,   N[g, p] = Σ_{j in g} y[p, j]
 
 the right-hand side is concave in N with integral breakpoints, and the steps of N are a flow over groups × positions
-with integer limits. So an integral N is optimal; it determines the group at each position, and the next document of
-that group attains the bound.
+with integer limits. So an integral N is optimal; with its group at each position, the next documents attain the bound.
 
 Profits of rank one, c_i s_j with c_1 >= ... >= c_k >= 0, satisfy this with the order by s. So do c sᵀ - a bᵀ with a = κ
 c or b constant within the groups, and position weights for each group with added worths w[g, i].

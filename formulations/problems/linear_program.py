@@ -248,8 +248,7 @@ class LinearProgram(RowProgram):
         return float(self.objective @ x)
 
     def violation(self, x: NDArray[Any]) -> float:
-        """The largest violation of rows, limits and integrality, in their units at x (`units_at`). Rows are evaluated
-        with integers rounded."""
+        """The largest violation of rows, limits and integrality, in units (`units_at`); rows with integers rounded."""
         if np.shape(x) != self.objective.shape:
             return float("inf")
         point = self.rounded(x)

@@ -277,8 +277,7 @@ class Solution(CompactReprMixin):
     problem's data. For a maximum value <= optimum <= bound, for a minimum the reverse, for the exact input numbers:
     both are rounded outward (`directed_rounding`). One exception: a point that violates a row within its tolerance may
     exceed the optimum. `x` and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are
-    the same by name. What the solver itself claims is in `reported_status` and `reported_bound`; `verdict` says in
-    words what is proven, or else claimed.
+    the same by name. The solver's own claims are `reported_status` and `reported_bound`; `verdict` has all in words.
     """
 
     problem: Problem
@@ -341,9 +340,8 @@ class Solution(CompactReprMixin):
 
     @property
     def dual(self) -> dict[str, NDArray[Any]]:
-        """The dual of every row, one array per named block; empty if no dual is known. Of a linear or quadratic program
-        it is positive for an active lower limit and negative for an upper one, also of a maximum; of an integer program
-        it is that of the relaxation."""
+        """The dual of every row, one array per named block; empty if none is known. Of a program it is positive for an
+        active lower limit and negative for an upper one, also of a maximum; with integers, of the relaxation."""
         return {} if self.y is None else self.problem.named_dual(self.y)
 
     def has_point_for(self, problem: Problem) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -72,15 +73,6 @@ def scaled_least(matrix: Floats) -> tuple[float, Floats]:
     return least_eigenvalue(matrix * scale[:, None] * scale), scale
 
 
-def is_nearly_positive(matrix: Floats) -> bool:
-    """Whether Cholesky's method shows all eigenvalues to be above -1e-9 times the largest diagonal entry (or 1)."""
-    try:
-        np.linalg.cholesky(matrix + 1e-9 * max(1.0, float(np.diag(matrix).max())) * np.eye(len(matrix)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
 @dataclass(frozen=True, eq=False)
 class QuadraticProgram(RowProgram):
     """min (or max) ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
@@ -132,10 +124,13 @@ class QuadraticProgram(RowProgram):
                     "QuadraticProgram, which leaves convexity to you"
                 )
             dense = sign * self.hessian[part][:, part].toarray()
-            if np.array_equal(dense, dense.T) and is_nearly_positive(dense):
-                continue
+            symmetric = np.array_equal(dense, dense.T)
+            with suppress(np.linalg.LinAlgError):
+                if symmetric:  # if it has a Cholesky factor, no eigenvalue is below -1e-9 of the largest entry (or 1)
+                    np.linalg.cholesky(dense + 1e-9 * max(1.0, float(np.diag(dense).max())) * np.eye(len(dense)))
+                    continue
             values = np.linalg.eigvalsh(dense)
-            if not np.array_equal(dense, dense.T) or values[0] < -1e-9 * max(1.0, values[-1]):
+            if not symmetric or values[0] < -1e-9 * max(1.0, values[-1]):
                 curved = "concave" if self.is_maximization else "convex"
                 raise InvalidProblemError(f"{name}: its squares are not {curved} (an eigenvalue is {values[0]:.3g})")
 

@@ -34,10 +34,10 @@ from formulations.problems.relevance_values import (
     OrderedBatch,
     OrderValues,
     exact_value,
-    levels_of,
     reach_of,
 )
 from formulations.registry import load
+from formulations.sorting import alike
 
 
 def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Floats, kappa: float) -> float:
@@ -263,7 +263,7 @@ class RelevanceBatch(ScoredBatch):
     @memoized
     def level(self) -> Ints:
         """(N,) the rank of each document's grade among those of its query, from 0."""
-        return levels_of(self.grade, self.offsets)
+        return alike(self.offsets, self.grade).astype(np.int64)
 
     def __getitem__(self, query: int) -> RelevanceRanking:
         alone = self.select_queries(query, query + 1)

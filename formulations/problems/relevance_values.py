@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, check_type, finite, integers, numbers
+from formulations.arrays import LARGEST, Floats, Ints, Shorts, check_type, finite, integers, numbers
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
+from formulations.sorting import alike
 
 FEATURE_MAPS = POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-relevant"
 
@@ -63,19 +64,6 @@ def strength_of(strength: float) -> float:
     if not number or not 0.0 <= strength <= LARGEST:
         raise InvalidProblemError(f"scale must be a number from 0 to {LARGEST:g}, not one per query; got {strength!r}.")
     return float(strength)
-
-
-def unequal_pairs(grade: Floats, offsets: Ints) -> Floats:
-    """(m,) the number of pairs of documents of unequal grade: n₊ n₋ for two grades."""
-    sizes = np.diff(offsets)
-    query = np.repeat(np.arange(sizes.size), sizes)
-    rows = np.lexsort((grade, query))
-    new = np.ones(grade.size, dtype=bool)
-    new[1:] = (np.diff(grade[rows]) != 0) | (np.diff(query[rows]) != 0)
-    begins = np.flatnonzero(new)
-    runs = np.diff(np.append(begins, grade.size)).astype(np.float64)
-    equal = np.bincount(query[rows[begins]], runs * runs, sizes.size)
-    return np.asarray((sizes.astype(np.float64) ** 2 - equal) / 2.0)
 
 
 RANK, DOCUMENT, TABLE = "rank", "document", "table"
@@ -162,12 +150,11 @@ class OrderValues:
 class OrderedBatch:
     """Orders of the queries of a batch: order (N,) holds the document, counted within its query, at each position.
 
-    level (N,): the rank of each document's grade among those of its query, see `levels_of`. number: converts arrays of
-    doubles first, for exact rational arithmetic.
+    level (N,): the rank of each document's grade in its query, by `alike`. number: converts doubles, for rationals.
     """
 
     grade: Floats
-    level: Ints
+    level: Shorts | Ints
     map: FeatureMap
     earnings: GainTable
     offsets: Ints
@@ -279,19 +266,6 @@ class OrderedBatch:
         return np.asarray(table[(at, *above)])
 
 
-def levels_of(grade: Floats, offsets: Ints) -> Ints:
-    """(N,) the rank of each document's grade among the grades of its query, from 0."""
-    query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    by_grade = np.lexsort((grade, query))
-    new = np.zeros(query.size, dtype=np.int64)
-    new[1:] = grade[by_grade[1:]] != grade[by_grade[:-1]]
-    new[offsets[:-1]] = 0
-    risen = np.cumsum(new)
-    level = np.empty(query.size, dtype=np.int64)
-    level[by_grade] = risen - np.repeat(risen[offsets[:-1]], np.diff(offsets))
-    return level
-
-
 def reach_of(map: FeatureMap, earnings: GainTable, offsets: Ints) -> tuple[Floats, Floats]:
     """(m,) the largest |r_j| of a query; (m,) a bound on the magnitude of its gain: the i-th relevant document is at
     position i or below, and the sum of products is largest if shares and discounts both descend."""
@@ -314,7 +288,7 @@ def reach_of(map: FeatureMap, earnings: GainTable, offsets: Ints) -> tuple[Float
 def exact_value(scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable, order: Ints) -> Fraction:
     """r(y)ᵀ scores - gain(y) of one query in rational numbers; order[p] is the document at position p."""
     offsets = np.array([0, order.size])
-    assigned = OrderedBatch(grade, levels_of(grade, offsets), map, earnings, offsets, order, rational_array)
+    assigned = OrderedBatch(grade, alike(offsets, grade), map, earnings, offsets, order, rational_array)
     slopes, gains = assigned.slopes(), assigned.gains()
     value = (slopes * rational_array(scores)[order]).sum() - gains.sum()
     return Fraction(value) + Fraction(float(earnings.constant[0]))

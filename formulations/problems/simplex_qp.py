@@ -88,9 +88,8 @@ class GroupedSimplexQP(Problem):
 
     @property
     def program(self) -> Program:
-        """A minimum in β = α / `unit`, its objective scaled to order one: with the Gram matrix if it is known or
-        there are no more planes than features; else with the step slopesᵀα as additional variables after β, and the
-        Gram matrix is not formed."""
+        """A minimum in β = α / `unit`, its objective scaled to order one: with the Gram matrix if it is known or there
+        are no more planes than features; else with the step slopesᵀα as more variables after β."""
         unit = self.unit
         values = self.values * unit
         planes, features = self.slopes.shape

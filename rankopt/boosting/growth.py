@@ -174,8 +174,7 @@ class _Judged:
         self.rows[key] = BoostingData(np.zeros(weights.size), queries.graded, queries.offsets, weights)
 
     def mean(self) -> float:
-        """The measure of the mean of the scores of all members that are evaluated on the same queries; of several
-        evaluation sets the mean."""
+        """The measure of the mean scores of all members evaluated on the same queries; of several sets the mean."""
         totals = {key: np.zeros(rows.scores.size) for key, rows in self.rows.items()}
         for booster, key in self.boosters:
 

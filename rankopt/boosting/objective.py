@@ -98,20 +98,16 @@ def boosting_objective(
     for name, value, zero in (("score_noise", score_noise, True), ("scale", scale, False), ("damping", damping, False)):
         check(name, value, (NOT_NEGATIVE if zero else POSITIVE,))
     check("seed", seed, (SEED,))
+    parsed, level = parse(measure), int(truncation_level)
+    if isinstance(parsed, DiscountedGain) and parsed.cutoff is not None and parsed.cutoff < level:
+        parsed = parsed @ level
     return BoostingObjective(
-        ScoreLoss(truncated(measure, int(truncation_level)), bound, position_weights, feature_map),
+        ScoreLoss(parsed, bound, position_weights, feature_map),
         float(score_noise),
         float(scale),
         float(damping),
         int(seed),
     )
-
-
-def truncated(measure: Any, level: int) -> Measure:
-    """nDCG or DCG with at least this cutoff; any other measure as it is."""
-    parsed = parse(measure)
-    is_shorter = isinstance(parsed, DiscountedGain) and parsed.cutoff is not None and parsed.cutoff < level
-    return parsed @ level if is_shorter else parsed
 
 
 @dataclass(frozen=True)

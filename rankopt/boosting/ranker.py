@@ -1,7 +1,6 @@
 """Gradient-boosted trees on an upper bound of a measure's regret, for data on which a linear ranker is too weak.
 
-The fitted trees are stored as model texts of LightGBM (`Forest`): the scores of all bags are averaged, and a text is
-validated before it is loaded.
+Fitted trees are stored as model texts of LightGBM (`Forest`), validated before loading; scores of bags are averaged.
 """
 
 # mypy: allow-subclassing-any

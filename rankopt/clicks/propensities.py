@@ -4,8 +4,7 @@ Position-based model: P(click on document j at position p) = e_p r_j, with r_j t
 query. Only products e_p r_j are seen, so e is known up to a factor: e_1 = 1 is a convention. With trust in the ranking
 [Agarwal et al. 2019] it is e_p r_j + t_p, with t_p the clicks that the position alone earns.
 
-What this model cannot see: users who look at a document because of the one above it (cascades), or who click because of
-its snippet and not of its relevance.
+What this model cannot see: users who look at a document because of the one above it, or click because of its snippet.
 """
 
 from __future__ import annotations

@@ -43,24 +43,23 @@ class PositionBased:
         return PositionBias(np.pad(given, (0, max(positions - given.size, 0)))[:positions])
 
     def clicks(self, relevance: Floats, random: np.random.Generator) -> Bools:
-        e = self.position_bias(relevance.shape[1]).propensities
-        return np.asarray(random.random(relevance.shape) < e * relevance)
+        bias = self.position_bias(relevance.shape[1])
+        return np.asarray(random.random(relevance.shape) < bias.propensities * relevance + bias.trust)
 
 
 @dataclass(frozen=True)
-class TrustBias:
+class TrustBias(PositionBased):
     """P(click at p) = e_p (a_p r + b_p (1 - r)): examined documents are clicked with probability a_p if relevant and
     b_p if not, which is more likely at the top [Agarwal et al. 2019].
 
     propensities: e, by default 1/p. relevant, irrelevant: a, .98 by default, and b, .65 / p."""
 
-    propensities: Any = None
     relevant: Any = 0.98
     irrelevant: Any = None
 
     def position_bias(self, positions: int) -> PositionBias:
         """P(click at p) = e_p (a_p - b_p) r + e_p b_p: propensities, not divided by that of position 1, and trust."""
-        e = PositionBased(self.propensities).position_bias(positions).propensities
+        e = super().position_bias(positions).propensities
         b = 0.65 / np.arange(1, positions + 1) if self.irrelevant is None else self._each("irrelevant", positions)
         a = self._each("relevant", positions)
         if (a < b).any():
@@ -73,10 +72,6 @@ class TrustBias:
         if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
             raise OptionError(f"{name} must be a probability, or one for each position.")
         return np.asarray(values[np.minimum(np.arange(positions), values.size - 1)])
-
-    def clicks(self, relevance: Floats, random: np.random.Generator) -> Bools:
-        bias = self.position_bias(relevance.shape[1])
-        return np.asarray(random.random(relevance.shape) < bias.propensities * relevance + bias.trust)
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,8 @@ def _begun(start: AlternationResult | ModelState, judge: Any) -> AlternationResu
     if isinstance(start, AlternationResult):
         return start
     judged = np.nan if judge is None else judge(start)
-    return AlternationResult(start, judged, start, (_step(0, start, judged, 0.0),), None, 0.0)
+    step = AlternationStep(0, start.value, start.users, start.items, judged, 0.0)
+    return AlternationResult(start, judged, start, (step,), None, 0.0)
 
 
 def _precision(at: AlternationResult, settings: Alternation) -> float:
@@ -153,16 +154,12 @@ def _round(
         best = checked if at.best is at.now else at.best
         return replace(at, best=best, now=checked, steps=steps, spent=perf_counter() - began)
     judged = np.nan if judge is None else judge(now)
-    step = _step(len(at.steps), now, judged, perf_counter() - began)
+    step = AlternationStep(len(at.steps), now.value, now.users, now.items, judged, perf_counter() - began)
     better = judged > at.judged if judge is not None else now.value <= at.best.value
     best, best_judged = (now, judged) if better else (at.best, at.judged)
     if not better and best.planes is not None:  # the last one alone has them, and its blocks write to them
         best = blocks.complete(best)
     return AlternationResult(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
-
-
-def _step(number: int, now: ModelState, judged: float, seconds: float) -> AlternationStep:
-    return AlternationStep(number, now.value, now.users, now.items, judged, seconds)
 
 
 def _over(at: AlternationResult, settings: Alternation, judge: Any, interrupted: bool) -> Stop | None:

@@ -181,12 +181,12 @@ class Regression:
         return self.known[key]
 
     def at(self, factors: Factors) -> ModelState:
-        """The state of these factors. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the
-        conjugate of the loss there."""
+        """The state of these factors. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the conjugate."""
         rated = self.problem.rated
         slopes, alpha = factors.scores(rated.bounds, rated.columns), self.problem.unrated
         scores = slopes.copy() if alpha else slopes
-        loss, heights = squared_loss(rated.bounds, rated.values, rated.weights, slopes)
+        heights = np.zeros(rated.n_users)
+        loss = squared_loss(rated.bounds, rated.values, rated.weights, slopes, heights)
         if alpha:
             slopes -= alpha * scores
             left, right = factors.sides()

@@ -192,22 +192,9 @@ def rated_table(bounds: Ints, columns: Shorts, values: Any, width: int) -> Any:
     return csr_array(parts, shape=(bounds.size - 1, width), copy=False)
 
 
-def add_sizes(bounds: Ints, columns: Shorts, values: Floats, found: Floats) -> Floats:
-    """(rows,) the sum of |values| over the entries of each row; that of each column is added to `found`."""
-    rows = np.zeros(bounds.size - 1)
-    _add_sizes(bounds, columns, values, rows, found)
-    return rows
-
-
-def squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats) -> tuple[float, Floats]:
-    """Σ (w/2)(f - y)² of scores f, and (rows,) -Σ (ψ²/(2w) + ψ y), ψ = w (f - y), rounded down by more than the sum may
-    have lost. slopes: f, and ψ afterwards."""
-    heights = np.zeros(bounds.size - 1)
-    return float(_squared_loss(bounds, values, weights, slopes, heights)), heights
-
-
 @compiled()
-def _add_sizes(bounds: Ints, columns: Shorts, values: Floats, rows: Out[Floats], found: Out[Floats]) -> None:
+def add_sizes(bounds: Ints, columns: Shorts, values: Floats, rows: Out[Floats], found: Out[Floats]) -> None:
+    """rows: (rows,) the sum of |values| over the entries of each row; that of each column is added to `found`."""
     for i in range(bounds.size - 1):
         total = 0.0
         for e in range(bounds[i], bounds[i + 1]):
@@ -217,7 +204,9 @@ def _add_sizes(bounds: Ints, columns: Shorts, values: Floats, rows: Out[Floats],
 
 
 @compiled()
-def _squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Out[Floats], heights: Out[Floats]) -> float:
+def squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Out[Floats], heights: Out[Floats]) -> float:
+    """Σ (w/2)(f - y)² of scores f. heights: (rows,) -Σ (ψ²/(2w) + ψ y), ψ = w (f - y), rounded down by more than the
+    sum may have lost. slopes: f, and ψ afterwards."""
     loss = 0.0
     for i in range(bounds.size - 1):
         square, product, size = 0.0, 0.0, 0.0

@@ -116,7 +116,7 @@ def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted
             lambda y, f, w: float(w[0] * _pairs(y, cost, f)),
             lambda y, psi, w: float(w[0] * highest_flow(*_all_pairs(y, cost), psi / w[0])),
             lambda y: bool(np.ptp(y) > 0),
-            lambda y: _pairs_of(y) <= MOST_PAIRS,
+            lambda y: int(y.size**2 - (np.unique(y, return_counts=True)[1] ** 2).sum()) // 2 <= MOST_PAIRS,
         )
     known = ", ".join(map(repr, ("regression", "squared", *COSTS)))
     if not isinstance(bound, str) or bound not in REFERENCES:
@@ -134,12 +134,6 @@ def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted
         lambda y: bool(y.size > 1 and margin.spread(y) > 0),
         lambda y: y.size * np.unique(margin.gains(y)).size <= MOST_CELLS,
     )
-
-
-def _pairs_of(y: Floats) -> int:
-    """How many pairs of different grades there are."""
-    counts = np.unique(y, return_counts=True)[1]
-    return int(y.size**2 - counts @ counts) // 2
 
 
 def _all_pairs(y: Floats, cost: Callable[[Floats, Floats], Floats]) -> tuple[Any, Any, Floats]:

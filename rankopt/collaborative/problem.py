@@ -207,8 +207,7 @@ def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heigh
 
 
 def items_bound(problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> float:
-    """The second of these bounds. parts: some users after others, as a slice of all, with their slopes and heights, so
-    that those of all need not be there at a time."""
+    """The second of these bounds. parts: some users after others, as a slice of all, with their slopes and heights."""
     return _Sums.from_problem(problem, factors, parts).items_bound(problem, factors)
 
 
@@ -236,7 +235,7 @@ class _Sums:
             columns = rated.columns[bounds[0] : bounds[-1]]
             bounds = bounds - bounds[0]
             heights[users], per_user[users] = own, row_sums(bounds, slopes)
-            off_user[users] = add_sizes(bounds, columns, slopes, off_item)
+            add_sizes(bounds, columns, slopes, off_user[users], off_item)
             table = rated_table(bounds, columns, slopes, m)
             per_item += table.sum(axis=0)
             moved += table.T @ factors.users[users]

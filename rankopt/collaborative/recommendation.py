@@ -320,9 +320,8 @@ def quota_sensitivity(
     ranker: Any, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
 ) -> SensitivityCurve:
     """The weighted mean score Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1), of each user's best list with at most so
-    many items of each label: `limits` below k, and k, which is the list without a quota. The value is NaN where a
-    limit leaves fewer items than that list has: means of lists of different lengths are not comparable. The curve has
-    no duals."""
+    many items of each label: `limits` below k, and k, which is the list without a quota. The value is NaN where a limit
+    leaves fewer items than that list has: such means are not comparable. The curve has no duals."""
     if not len(users):
         raise DataError("users must name at least one user; got none. Pass ids of users.")
     limits = [*sorted({limit for limit in limits if limit < k}), k]

@@ -37,8 +37,7 @@ x = 1 gives at most ‖Ψ‖₁ ‖Ψ‖_∞; the better x, the closer to ‖ |�
 take away from ‖ |Ψ| ‖₂ is not seen.
 
 Rounding. All terms are >= 0, so a sum of k computed products is within (1 ± u)^(k + 1) of the true one, u = 2⁻⁵³; both
-products together, the quotient and what is added here stay within 1 + 2u (k + k' + 16), k and k' the longest row and
-column.
+products, the quotient and what is added here stay within 1 + 2u (k + k' + 16), k, k' the longest row and column.
 
 `top_pairs`: where factors start, and where λ leaves none. For factors near zero J changes by ⟨Ψ, UMᵀ⟩ + (λ/2)(‖U‖² +
 ‖M‖²), which falls along singular vectors of -Ψ of values above λ = √(λ_U λ_M), and along no others.

@@ -16,11 +16,12 @@ import numpy as np
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.experimental.slack_rescaling import RescaledBatch, slack_rescaled_ranking, solve_slack_rescaled
 from formulations.solvers.solver import Solver
+from formulations.sorting import alike
 from rankopt.errors import OptionError
 from rankopt.losses.loss import LossValue
 from rankopt.losses.oracle import EXACTLY
 from rankopt.losses.position_weights import parse_position_weights
-from rankopt.losses.segment_ops import alike, shared
+from rankopt.losses.segment_ops import shared
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import query_of_row

@@ -18,10 +18,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Shorts
+from formulations.sorting import alike
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError
 from rankopt.losses.loss import ConvexLoss, GradientAt, LossValue
-from rankopt.losses.segment_ops import alike, shared, sorted_rows
+from rankopt.losses.segment_ops import shared, sorted_rows
 from rankopt.losses.smooth import positional
 from rankopt.measures.tied_ranking import query_of_row, running, totals
 from rankopt.options import NOT_NEGATIVE, POSITIVE, check
@@ -188,8 +189,7 @@ def _tangent(value: Floats, slope: Floats, scores: Floats, offsets: Ints, began:
 
 @dataclass(frozen=True, eq=False)
 class GainLoss(ABC):
-    """Base of losses of the gains of a measure, with a gradient. temperature: T > 0, in units of the scores;
-    OptionError for another."""
+    """Base of losses of the gains of a measure, with a gradient. temperature: T > 0, in units of the scores."""
 
     relevance: Floats
     offsets: Ints

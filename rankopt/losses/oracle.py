@@ -1,8 +1,7 @@
 """Interface between margin losses and feature maps: the best y of every query, loss-augmented, by gain, or by score.
 
 A feature map is linear in the scores s: φ(y)·w = r(y)ᵀs. Hence y is represented by its slope r(y) and its gain.
-Rankings have r(y) = c[π] (`PositionalOracle`), admissible rankings likewise, and matchings a 0/1 matrix of documents
-and slots.
+Rankings, also admissible ones, have r(y) = c[π] (`PositionalOracle`), matchings a 0/1 matrix of documents and slots.
 
 `OrdersArgmax` is the base of feature maps of rankings under measures of the relevance vector. A `Criterion` is such a
 measure on a batch of queries: the value of rankings, and the optimal rankings.
@@ -22,7 +21,8 @@ from formulations.compiled import STATES
 from formulations.display import CompactReprMixin
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from rankopt.losses.segment_ops import alike, shared, sorted_rows
+from formulations.sorting import alike
+from rankopt.losses.segment_ops import shared, sorted_rows
 from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.tied_ranking import Ranking, query_of_row, ranked, totals
 

@@ -29,11 +29,12 @@ from formulations.errors import UnsupportedProblemError
 from formulations.solvers import compatible_solvers
 from formulations.solvers.solver import Solver
 from formulations.solving.constrained_batch import SetBatch, solve_sets
+from formulations.sorting import alike
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.position_weights import PositionWeights
-from rankopt.losses.segment_ops import alike, shared
+from rankopt.losses.segment_ops import shared
 from rankopt.measures.measure import PositionalMeasure
 
 

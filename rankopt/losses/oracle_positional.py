@@ -1,8 +1,7 @@
 """Feature map of rankings: r(π) = c[π], the weight of the position of each document [ORM, eq. 15].
 
 Measures that are not inner products (AP, RR with several relevant documents, ERR) use the same map [paper 4, φ_dorm].
-There the gain of a document depends on the grades above it: the loss-augmented argmax is a longest path in a lattice,
-not a rank-two assignment.
+There the gain of a document depends on the grades above it: the argmax is a longest path in a lattice.
 
 References are the mean of the optimal rankings and the highest-scoring ones. Optimal rankings maximize the inner
 product of gain and discount.
@@ -23,12 +22,12 @@ from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from formulations.sorting import QUERY_ROWS
+from formulations.sorting import QUERY_ROWS, alike
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, fix_solver
 from rankopt.losses.position_weights import PositionWeights
-from rankopt.losses.segment_ops import alike, mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
+from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
 from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import MeasureMix
 from rankopt.measures.tied_ranking import query_of_row
@@ -58,8 +57,7 @@ class PositionalReferences:
         return weights
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """Sorted by gain, then by score, then within each run of positions of equal discount (such as all beyond a
-        cutoff) by score again."""
+        """Sorted by gain, then by score, then in each run of positions of equal discount by score again."""
         gain, discount, position_weights = self.factors
         query, weights = query_of_row(self.offsets), np.empty(scores.size)
         by_gain = sorted_rows(query, gain, scores)
@@ -143,8 +141,7 @@ class PositionalOracle(PositionalReferences):
     def from_queries(
         cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
     ) -> PositionalOracle | PatternArgmax:
-        """Of a measure and position weights, for these queries; of AP, ERR, and RR with several relevant documents a
-        `PatternArgmax`."""
+        """Of a measure and position weights, for these queries; a `PatternArgmax` for what is no inner product."""
         check_type("queries", queries, Arrangement, error=DataError, cure="rankopt.data.canonical_order makes it.")
         check_type("position_weights", position_weights, PositionWeights, error=OptionError)
         check_type("measure", measure, Measure, error=OptionError)

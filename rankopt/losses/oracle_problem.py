@@ -13,6 +13,7 @@ distance, up to a constant, and y* is y°.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from time import perf_counter
@@ -78,8 +79,7 @@ class ProblemOracle(CompactReprMixin):
     """gain(y) = bᵀy and r(y) = y over the points y of a problem, for m instances.
 
     Value and bound of the argmax are kept apart, so that a solver may be inexact: a plane from any point is valid, and
-    the objective of training counts the bound. Where the best decisions themselves are not proved (`unproved`), the
-    loss is of those that were found.
+    the objective of training counts the bound. Where best decisions are `unproved`, the loss is of those found.
 
     problems: one for all instances, or m of them; linear programs with or without integers, flows, assignments and
         constrained rankings. Their objectives are replaced.
@@ -303,25 +303,19 @@ class ProblemOracle(CompactReprMixin):
                 continue
             point, sign = decision_of(found), 1.0 if problem.is_maximization else -1.0
             decision[i, slice(n) if point.size == n else cast("Any", stated).cells] = point
-            value[i], bound[i] = sign * found.value, sign * self._bound_of(found)
+            trusted = not self.proven and is_integer(problem) and found.verdict == "optimal (claimed)"
+            claimed = found.reported_bound if trusted else None
+            value[i], bound[i] = sign * found.value, sign * (found.bound if claimed is None else claimed)
         return Decisions(decision, value, np.maximum(bound, value))
 
     def _solution(self, problem: Problem, outward: bool) -> Solution:
         """By the first solver of "auto"; by all of them if that leaves a gap, fails or does not accept the problem."""
-        if self.solver != "auto":
-            return solve(problem, self.solver, directed_rounding=outward)
-        try:
-            found = solve(problem, default_solvers(problem)[0], directed_rounding=outward)
-        except (SolverError, UnsupportedProblemError):
-            return solve(problem, "auto", directed_rounding=outward)
-        if found.status is Status.OPTIMAL or found.verdict == "optimal (claimed)":
-            return found
-        return solve(problem, "auto", directed_rounding=outward)
-
-    def _bound_of(self, solution: Solution) -> float:
-        claimed = solution.reported_bound
-        trusted = not self.proven and is_integer(solution.problem) and solution.verdict == "optimal (claimed)"
-        return claimed if trusted and claimed is not None else solution.bound
+        if self.solver == "auto":
+            with suppress(SolverError, UnsupportedProblemError):
+                found = solve(problem, default_solvers(problem)[0], directed_rounding=outward)
+                if found.status is Status.OPTIMAL or found.verdict == "optimal (claimed)":
+                    return found
+        return solve(problem, self.solver, directed_rounding=outward)
 
 
 def is_integer(problem: Problem) -> bool:

@@ -28,9 +28,10 @@ import numpy as np
 
 from formulations import first_relevant_ranking, pairwise_ranking
 from formulations.arrays import Bools, Floats, Ints, Shorts
+from formulations.sorting import count_pairs
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult, OrdersArgmax
-from rankopt.losses.segment_ops import count_pairs, mean_of_alike, mean_of_runs, sorted_rows
+from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, sorted_rows
 from rankopt.measures.binary import WinnerTakesAll
 from rankopt.measures.first_relevant import ReciprocalRank
 from rankopt.measures.measure import Measure

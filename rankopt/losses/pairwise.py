@@ -17,10 +17,9 @@ import numpy as np
 from formulations.arrays import Floats, Ints, Out, Shorts
 from formulations.compiled import compiled, inlined, longest_query
 from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS, sort_falling
+from formulations.sorting import QUERY_ROWS, alike, count_pairs, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
-from rankopt.losses.segment_ops import alike, count_pairs
 from rankopt.measures.tied_ranking import query_of_row
 
 

@@ -58,28 +58,6 @@ HALF = nb.uint64(32)
 MINUS_ZERO = -(1 << 63)
 
 
-def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
-    """The kind of each document, counted from 0 within its query: the same exactly where all traits (N,) are equal."""
-    order = falling_rows(offsets, *(-np.asarray(trait, dtype=np.float64) for trait in reversed(traits)))
-    differs = np.zeros(order.size, dtype=bool)
-    for trait in traits:
-        differs[1:] |= trait[order[1:]] != trait[order[:-1]]
-    sizes = np.diff(offsets)
-    starts = offsets[:-1][sizes > 0]
-    differs[starts] = False
-    count = np.cumsum(differs)
-    kind = np.empty(order.size, dtype=np.int32)
-    kind[order] = count - np.repeat(count[starts], sizes[sizes > 0])
-    return kind
-
-
-def count_pairs(kind: Shorts, offsets: Ints) -> Floats:
-    """(m,) the number of pairs of documents of different kinds; kinds count from 0 in every query."""
-    sizes, query = np.diff(offsets), query_of_row(offsets)
-    counts = np.bincount(offsets[:-1][query] + kind, minlength=kind.size).astype(np.float64)
-    return np.asarray((sizes.astype(np.float64) ** 2 - np.bincount(query, counts**2, sizes.size)) / 2)
-
-
 def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: Ints | None = None) -> Floats:
     """`slope` (N,) averaged over documents of one query with equal score and kind; changed in place. order: (N,)
     rankings of the documents (indices within the query) in which each kind is sorted by score, if available: equal

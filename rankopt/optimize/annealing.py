@@ -2,8 +2,7 @@
 of the previous one [paper 1, section 5].
 
 With large σ the smoothed measure reflects the distribution of all documents; with small σ it is close to the measure. A
-stage depends on its starting point alone, so that a resumed run gives identical results. The module also defines the
-steps and the state of an annealed run.
+stage depends on its starting point alone, so that a resumed run gives identical results.
 """
 
 from __future__ import annotations

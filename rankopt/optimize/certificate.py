@@ -279,8 +279,7 @@ ROWS = {
     "Step": "rankopt.optimize.certificate:Step",
     "TreeStep": "rankopt.experimental.tree_ensemble:TreeStep",
 }
-"""The dataclasses of steps. Each has `axis`, the column that plots are drawn against, `draw`, and a line of progress as
-its `str`."""
+"""The dataclasses of steps. Each has `axis`, the column of the x axis, `draw`, and a line of progress as its `str`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -121,8 +121,7 @@ def train(
     At each w a nonconvex risk has a convex majorant that touches it there: the reference is fixed at w. The method
     decreases the majorant, then the reference is updated at the better point. Training ends when the majorant at w can
     decrease by at most tol of J. Finally J(w) is evaluated again with every ranking proved by dual variables, unless
-    `prove` is False or a `known` run on the same risk (for another lam) has done so. A judge rates each point when it
-    is reached, so that its time counts.
+    `prove` is False or a `known` run on the same risk (for another lam) has done so. A judge's time counts.
 
     A keyboard interruption, a callback or a failing master solver (after the first step) ends the run with the best
     point so far; a second interruption raises KeyboardInterrupt. The remaining time limits the master solver.

@@ -178,8 +178,7 @@ def least_squares(
     Columns are centered and scaled to norm 1, so that features of 1e-9 and 1e9 lose no digits. If w is not unique, the
     scaled solution of minimum norm is returned; constant features get 0. Solved by refined normal equations; if these
     are nearly singular, by QR of row blocks and the SVD of the triangle. Sparse data of more than WIDE features are
-    solved by LSMR, with a ConvergenceWarning if it did not converge. Columns whose squares exceed double precision are
-    rescaled.
+    solved by LSMR, with a ConvergenceWarning if it did not converge. Columns are rescaled if squares overflow.
     """
     units = column_units(features)
     if units is not None:  # a ridge holds columns that small at 0 as it is
@@ -208,8 +207,7 @@ def _in_range(
 def centered(
     features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints | None
 ) -> tuple[CenteredNormalEquations, Floats]:
-    """The rows less their mean, and the targets (N,) less theirs, both times the roots of the weights: what is left of
-    the problem once each β is eliminated."""
+    """The rows less their mean, and the targets (N,) less theirs, times the roots of the weights: β is eliminated."""
     root = np.sqrt(weights)
     if offsets is None:
         parts = np.append(np.arange(0, root.size, PART), root.size)

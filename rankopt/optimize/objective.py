@@ -216,24 +216,22 @@ class Objective:
     ) -> Solution:
         """The solution of a master program, as double precision leaves it. spare: a gap that is small enough."""
         wanted: dict[str, Any] = {"rel_gap": precision, "directed_rounding": False}
-        chosen = self._solver(program)
+        chosen = get_solver("active_set") if self.small and self.master == "auto" else self.master
+        if isinstance(chosen, ActiveSet) and chosen.compiled is None:  # not where the data and the master are small
+            chosen = replace(chosen, compiled=not self.small or min(program.slopes.shape) > OPEN)
         limits: dict[str, Any] = {"time_limit": seconds} if supports_option(chosen, "time_limit") else {}
         solution = solve(program, chosen, start, **limits, **wanted)
         enough = max(LOST, 4.0 * (precision or 0.0)) * solution.value + spare
         loose = self.master == "auto" and self.small and solution.gap > enough
         return solve(program, "auto", start, time_limit=seconds, **wanted) if loose else solution
 
-    def _solver(self, program: GroupedSimplexQP) -> Solver | str:
-        """The solver of the master; ours without compiled code where the data and the master are small."""
-        solver = get_solver("active_set") if self.small and self.master == "auto" else self.master
-        if isinstance(solver, ActiveSet) and solver.compiled is None:
-            return replace(solver, compiled=not self.small or min(program.slopes.shape) > OPEN)
-        return solver
-
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
         """The master program of this lam, without rescaling."""
         began = perf_counter()
-        base = _bases(planes, alpha) if planes.floor < 0.0 else None
+        base = None
+        if planes.floor < 0.0:  # the plane of greatest weight in each group that has planes, the last of equals
+            order = np.lexsort((alpha, planes.group))
+            base = order[np.flatnonzero(np.diff(planes.group[order], append=-1))]
         program = self._program(planes, capacity, base)
         if base is not None:
             alpha = alpha.copy()
@@ -303,12 +301,6 @@ class Objective:
             step, curved = w - self.w0, self.regularizer(w)
         bound = float(alpha @ values + pull @ step) + curved
         return w, bound - ROUNDING * float(alpha @ (np.abs(values) + np.abs(slopes) @ np.abs(step)))
-
-
-def _bases(planes: PlaneSet, alpha: Floats) -> Ints:
-    """The plane of greatest weight in each group that has planes, the last of equals."""
-    order = np.lexsort((alpha, planes.group))
-    return order[np.flatnonzero(np.diff(planes.group[order], append=-1))]
 
 
 def norms(rows: Floats) -> Floats:

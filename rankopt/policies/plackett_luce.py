@@ -225,8 +225,7 @@ class PlackettLuceRanker(LinearRanker):
         return {query: drawn[query] for query in queries.query_ids} if len(drawn) > 1 else next(iter(drawn.values()))
 
     def marginals(self, X: AnyRows, qid: Ids | None = None, *, group: Sizes | None = None) -> dict[Hashable, Floats]:
-        """(k, n) of each query: the exact probability of each document, in the order of the rows of X, at each position
-        that counts."""
+        """(k, n) of each query: the exact probability of each document, in the order of X, at each counted position."""
         (queries, found), measure, made = self._scored(X, qid, group), utility_measure(self.measure), {}
         for query, (rows, policy) in found.items():
             P = plackett_luce_marginals(policy.scores, attention_of(measure, rows.size).size)

@@ -28,8 +28,7 @@ POINTS = 300  # largest number of points of a line, which bounds the size of a p
 def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
     """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds;
     of more than `MOST_RUNS` runs the gap alone. A gap is relative to the best objective of its run. Each round of the
-    concave-convex procedure has its own problem, bound and gap; each of several rounds is a line at the bound that was
-    proven at its end."""
+    concave-convex procedure has its own problem, bound and gap; each of several rounds is a line at its last bound."""
     table = {name: _numbers(run) for name, run in runs.items() if len(run.get("step", ()))}
     if not table:
         return []

@@ -1,8 +1,7 @@
 """Pages of one file: jinja2 templates with autoescape, tables that sort, figures of matplotlib as inline SVG.
 
 `LIGHT` and `DARK` are the colors of a page as CSS variables. Figures are drawn in the light ones and refer to the
-variables. The order of the eight series keeps neighbors apart for readers that do not distinguish red from green;
-further series repeat the colors with dashes.
+variables. The order of the series keeps neighbors apart without red and green; after eight the colors are dashed.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from formulations.compiled import CACHE_GAIN, PAYS, Kernel
 from formulations.gallery.rankings import ranking
 from formulations.parallel import at_most
 from formulations.solvers import get_solver
+from formulations.sorting import alike
 from rankopt.constraints import Admissible
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
@@ -262,7 +263,7 @@ def test_a_margin_loss_is_the_same_to_the_bit(case, position_weights, bound, mon
 def test_shared_slopes_are_the_same_to_the_bit(case, monkeypatch):
     random, offsets, scores, gain = case
     slope = random.random(scores.size) * (random.random(scores.size) < 0.7)
-    kind = segment_ops.alike(offsets, gain)
+    kind = alike(offsets, gain)
     assert_same_bits(*both(monkeypatch, lambda: (segment_ops.shared(slope.copy(), scores, kind, offsets),)))
 
 

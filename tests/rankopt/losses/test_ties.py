@@ -9,6 +9,7 @@ from problems.means import is_mean
 
 from formulations import RankingSet, ranking
 from formulations.solvers import get_solver
+from formulations.sorting import alike
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import OptionError
@@ -18,7 +19,7 @@ from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.oracle_slots import SlotArgmax
 from rankopt.losses.position_weights import parse_position_weights
-from rankopt.losses.segment_ops import alike, shared
+from rankopt.losses.segment_ops import shared
 from rankopt.losses.smooth import SmoothedRegret
 from rankopt.measures import parse
 from rankopt.measures.tied_ranking import ranked
