@@ -142,7 +142,7 @@ def api(package: str) -> str:
         else:  # an instance: the docstring of its class
             parts += [
                 f"### `{name}` {{ #{place} }}",
-                plain(inspect.getdoc(type(thing)) or "", code=True),
+                first_line(thing) if isinstance(thing, dict) else plain(inspect.getdoc(type(thing)) or "", code=True),
             ]
     return "\n\n".join(parts) + "\n"
 
@@ -174,7 +174,9 @@ def listed(module: str, table: str | None) -> dict[str, tuple[str, Any]]:
 
 
 def first_line(thing: Any) -> str:
-    """The first sentence of a docstring."""
+    """The first sentence of a docstring, or the keys of a table."""
+    if isinstance(thing, dict):
+        return "By name: " + ", ".join(f"`{key}`" for key in thing)
     if not isinstance(thing, type) and not inspect.isroutine(thing) and not inspect.ismodule(thing):
         thing = type(thing)
     text = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
