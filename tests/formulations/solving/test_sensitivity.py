@@ -345,7 +345,7 @@ def test_what_cannot_be_swept_is_said():
     for limits in (3, None, "12", [np.nan], ["x"]):
         with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
             sensitivity(problem, "some", limits, side="at most")
-    with pytest.raises(InvalidProblemError, match="problem of constrained_ranking"):
+    with pytest.raises(InvalidProblemError, match=r"must be of constrained_ranking\(\)"):
         sensitivity([stated, stated], "some", [2])
     assigned = matching([[4.0, 1.0], [2.0, 3.0]])
     with pytest.raises(InvalidProblemError, match=r"got <Assignment of 2.*pass problem\.to_cvxpy"):
