@@ -68,23 +68,12 @@ SECONDS = 30.0  # time limit of one feasibility search
 NOTICED = 1e-7  # smaller duals and sums of violations are rounding
 
 
-@dataclass(frozen=True, eq=False)
-class ConflictMember:
-    """A named removable part of the set: rows of one constraint; cells that it forbids are one row, at most 0."""
-
-    name: str
-    text: str
-    matrix: csr_array
-    lower: Floats
-    upper: Floats
-
-
 def emptiness(stated: SetRows, constraints: Sequence[Constraint], positions: int) -> str:
     """The error message for an empty set of which `positions` positions can be filled: a conflict and a cure."""
     k, n = stated.shape
     found = conflict((k, n), constraints)
     named = ", ".join(f"{member.name} ({member.text})" for member in found if member.name not in STRUCTURE)
-    always = " and ".join(member.text for member in found if member.name in STRUCTURE)
+    always = " and ".join(member.description(0) for member in found if member.name in STRUCTURE)
     left = f"the set admits at most {positions} document{'' if positions == 1 else 's'}: " if positions else ""
     # A constraint that names positions would name others in a shorter list.
     tables = [member.matrix.toarray().reshape(-1, k, n) for member in _members(constraints, k, n)[:-1]]
@@ -108,12 +97,12 @@ def fillable_positions(stated: SetRows, constraints: Sequence[Constraint]) -> in
     some = replace(position, lower=np.full(k, -np.inf))
     # No position is filled before the one above it.
     steps = csr_array(position.matrix[:-1] - position.matrix[1:])
-    unbroken = ConflictMember("", "", steps, np.zeros(k - 1), np.ones(k - 1))
+    unbroken = Constraint("", "", steps, np.zeros(k - 1), np.ones(k - 1))
     point = _point([some, unbroken, *others], few(constraints, k, n), np.ones(k * n))
     return 0 if point is None else int(point.sum())
 
 
-def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[ConflictMember]:
+def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[Constraint]:
     """An irreducible set of members that cannot hold together; empty if the set is not empty."""
     members, usable = _members(constraints, *shape), few(constraints, *shape)
     suspects = _suspects(members, usable)
@@ -125,7 +114,7 @@ def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[
     return sorted(_smallest([], suspects, False, usable), key=lambda member: rank[id(member)])
 
 
-def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[ConflictMember] | None:
+def _suspects(members: Sequence[Constraint], usable: Bools) -> list[Constraint] | None:
     """Members with nonzero duals in the infeasible LP relaxation, which conflict; None if it is feasible."""
     from scipy.optimize import linprog
 
@@ -148,9 +137,7 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
     return [members[at] for at in np.unique(owner[np.concatenate([floors, ceilings])][charged])]
 
 
-def _smallest(
-    fixed: list[ConflictMember], members: list[ConflictMember], grown: bool, usable: Bools
-) -> list[ConflictMember]:
+def _smallest(fixed: list[Constraint], members: list[Constraint], grown: bool, usable: Bools) -> list[Constraint]:
     """A smallest part of `members` that conflicts with `fixed`; all of `members` must conflict with it."""
     if grown and _point(fixed, usable) is None:
         return []
@@ -162,30 +149,31 @@ def _smallest(
     return early + late
 
 
-def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[ConflictMember]:
-    """Each row, pin and ban by name, then documents and positions: conflicts are sought among the first ones first."""
+def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Constraint]:
+    """Each row, and each pin or ban as a row of at most 0, by name, as a constraint; then documents and positions.
+    Conflicts are sought among the first ones first."""
     cell = np.arange(k * n)
     ones = np.ones(k * n)
     position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
     document = csr_array((ones, (cell % n, cell)), shape=(n, k * n))
-    members: list[ConflictMember] = []
+    members: list[Constraint] = []
     for constraint in constraints:
         if constraint.forbids is not None:
             cells = csr_array(constraint.forbids.reshape(1, -1).astype(float))
             text = constraint.description(0)
-            members.append(ConflictMember(constraint.name, text, cells, np.full(1, -np.inf), np.zeros(1)))
+            members.append(Constraint(constraint.name, text, cells, np.full(1, -np.inf), np.zeros(1)))
         for row in range(constraint.rows):
             part = slice(row, row + 1)
             rows = constraint.matrix[part], constraint.lower[part], constraint.upper[part]
-            members.append(ConflictMember(constraint.block.name(row), constraint.description(row), *rows))
+            members.append(Constraint(constraint.block.name(row), constraint.description(row), *rows))
     members.append(
-        ConflictMember("document", "each document is ranked at most once", document, np.full(n, -np.inf), np.ones(n))
+        Constraint("document", "each document is ranked at most once", document, np.full(n, -np.inf), np.ones(n))
     )
-    members.append(ConflictMember(POSITION, "each position holds one document", position, np.ones(k), np.ones(k)))
+    members.append(Constraint(POSITION, "each position holds one document", position, np.ones(k), np.ones(k)))
     return members
 
 
-def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats | None = None) -> Ints | None:
+def _point(members: Sequence[Constraint], usable: Bools, objective: Floats | None = None) -> Ints | None:
     """A 0/1 vector that satisfies the members and maximizes `objective`; None if there is none. usable: see `few`."""
     # With all positions no more than k documents of a kind are used.
     free = np.flatnonzero(usable) if any(member.name == POSITION for member in members) else np.arange(usable.size)
@@ -216,7 +204,7 @@ def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
     return np.tile(chosen, k)
 
 
-def _stack_rows(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
+def _stack_rows(members: Sequence[Constraint], cells: Ints) -> tuple[csr_array, Floats, Floats]:
     """All rows and their limits, scaled to coefficients of about 1, because solver tolerances are absolute."""
     matrix = (
         csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))
