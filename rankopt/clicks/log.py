@@ -17,6 +17,7 @@ import numpy as np
 from formulations.arrays import Floats, Ints, as_path, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
 from rankopt.clicks.propensities import PositionBias, canonical_rows, of_scaled_features
+from rankopt.data.canonical_order import rows_of
 from rankopt.data.queries import Queries
 from rankopt.data.tables import USUAL, column_of, find_column, table_at
 from rankopt.data.typing import Ids, Rows, Values
@@ -248,19 +249,15 @@ class ClickLog(CompactReprMixin):
         queries = self.queries.select(indices)
         number = {name: q for q, name in enumerate(self.queries.query_ids)}
         chosen = np.array([number[name] for name in queries.query_ids])
-        new = np.full(self.queries.n_documents, -1)
-        new[self._rows_of(chosen)] = np.arange(queries.n_documents)
+        rows, new = self.queries.rows[rows_of(self.queries.offsets, chosen)], np.full(self.queries.n_documents, -1)
+        new[rows] = np.arange(queries.n_documents)
         kept = new[self.rows] >= 0
         if not kept.any():
             raise DataError(f"the log shows no document of query {queries.query_ids[0]!r}; select others.")
         return ClickLog(
             queries, new[self.rows[kept]], self.positions[kept], self.shown[kept], self.clicked[kept],
-            self.sessions[chosen], None if self.placements is None else self.placements[self._rows_of(chosen)],
+            self.sessions[chosen], None if self.placements is None else self.placements[rows],
         )  # fmt: skip
-
-    def _rows_of(self, chosen: Ints) -> Ints:
-        own = self.queries
-        return np.concatenate([own.rows[own.offsets[q] : own.offsets[q + 1]] for q in chosen.tolist()])
 
     @cached_property
     def sessions_of_row(self) -> Ints:

@@ -30,7 +30,7 @@ from formulations.solvers import compatible_solvers
 from formulations.solvers.solver import Solver
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 from formulations.sorting import alike
-from rankopt.data.canonical_order import Arrangement
+from rankopt.data.canonical_order import Arrangement, rows_of
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.position_weights import PositionWeights
@@ -311,9 +311,8 @@ class AdmissibleArgmax:
             if not left.size:
                 break
             found = self.argmax(by_gain, delta * by_score, scores, left.tolist(), by_gain + delta * by_score)
-            spots = np.concatenate([np.arange(position_offsets[q], position_offsets[q + 1]) for q in left])
             tried = rows.copy()
-            tried[spots] = found.rows
+            tried[rows_of(position_offsets, left)] = found.rows
             is_best = self.worth(tried) >= best - 1e-12 * worth
             replaced = np.repeat(is_best, np.diff(position_offsets))
             rows[replaced] = tried[replaced]
@@ -323,8 +322,7 @@ class AdmissibleArgmax:
     def some(self, queries: Ints) -> AdmissibleArgmax:
         """The queries of these positions, in this order."""
         position_offsets = self.position_offsets
-        documents = np.concatenate([np.arange(self.offsets[q], self.offsets[q + 1]) for q in queries])
-        spots = np.concatenate([np.arange(position_offsets[q], position_offsets[q + 1]) for q in queries])
+        documents, spots = rows_of(self.offsets, queries), rows_of(position_offsets, queries)
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
         moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(position_offsets)[queries])
 

@@ -1,8 +1,9 @@
-"""Training loop: one convex problem, or the concave-convex procedure [ORM, Algorithms 1 and 2], step by step."""
+"""Training loop: one convex problem, or the concave-convex procedure [ORM, Algorithms 1 and 2], step by step; and the
+driver of `minimize_risk` and of all estimators that minimize a risk, for one lam or a path of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Protocol
@@ -14,7 +15,7 @@ from formulations.errors import InvalidProblemError
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.state import STALLED_AFTER, IterationInfo, State, TrainingState
+from rankopt.optimize.state import STALLED_AFTER, IterationInfo, PlaneSet, State, TrainingState
 
 Callback = Callable[[Step, State], bool | None]  # called after every step; stops the run by returning True
 Limits = tuple[int, float | None, tuple[Callback, ...]]  # of a run: steps, seconds, and callbacks
@@ -249,3 +250,74 @@ def _finish(
     except MasterProblemError as error:
         return now, failure or str(error)
     return replace(last, iteration=now.iteration, stop=last.stop or now.stop), failure
+
+
+def follow(
+    objective: Objective,
+    method: Method,
+    start: Floats,
+    lams: Sequence[float],
+    tol: float,
+    limits: Limits,
+    judge: Judge | None = None,
+    prove: bool = True,
+    resumed: TrainingState | None = None,
+    keep: Keep | None = None,
+) -> Iterator[Training]:
+    """Minimize J for each of `lams` in turn, warm-started from the previous one; pass the largest first.
+
+    Planes are valid for every lam: they are reused, and so is the risk proven at w. A method with `aimed` starts with a
+    model of the new objective, without a pass over the queries, and takes no step if that closes the gap; others
+    restart at the last w. If the objective `restarts`, each run begins at `start`, with these planes. With a judge
+    each run of a nonconvex objective is that of a separate fit: from a previous solution it would pass fewer points
+    that the judge may like better. The `limits` are of each run. The first one continues from `resumed`, if any.
+    An interruption ends the path after the interrupted run; a second one raises KeyboardInterrupt.
+    """
+    objective.prepare()
+    outcome, before = None, objective
+    for lam in lams:
+        own = replace(objective, lam=lam)
+        try:
+            if outcome is None or (judge is not None and not own.risk.convex):
+                now = resumed or TrainingState(method.start(own, start))
+                resumed = None
+            elif own.restarts and not own.risk.convex:
+                now = TrainingState(_with_planes(outcome.state.planes, method.start(own, start), method))
+            else:
+                state = _continued(outcome.state, before, own, method)
+                now = TrainingState(state)
+                if np.isfinite(state.primal) and state.is_closed(state.primal, state.bound, tol):
+                    now = now.with_best(Stop.GAP)  # the planes and the point of the previous run prove enough
+            outcome = train(own, method, now, tol, limits, judge, keep, outcome, prove)
+        except KeyboardInterrupt as interruption:
+            if outcome is None or interruption.args == (TWICE,):
+                raise
+            return  # before a step was done
+        yield outcome
+        if outcome.certificate.stop is Stop.INTERRUPTED:
+            return
+        before = own
+
+
+def _with_planes(planes: PlaneSet, state: State, method: Method) -> State:
+    """The state a method begins with, and the planes found before, whose references its first step sets."""
+    if not hasattr(method, "aimed"):
+        return state
+    return replace(state, planes=replace(planes, idle=np.zeros_like(planes.idle)), alpha=np.zeros(len(planes)))
+
+
+def _continued(state: State, old: Objective, new: Objective, method: Method) -> State:
+    """Where a run on `new` begins that goes on from `state` of one on `old`, which differs in lam alone."""
+    aimed = getattr(method, "aimed", None)
+    if aimed is None or not np.isfinite(state.primal):
+        return method.start(new, state.w)
+    primal = state.primal - old.regularizer(state.w) + new.regularizer(state.w)
+    state = replace(
+        state, primal=primal, bound=state.planes.floor, latest=primal, round=min(state.round, 1), precision=np.inf
+    )
+    state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
+    try:
+        ahead: State = aimed(state, new)
+    except MasterProblemError:  # the first step evaluates again, and ends the run if that fails too
+        return state
+    return ahead

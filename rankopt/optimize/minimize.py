@@ -25,9 +25,8 @@ from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.margin import MarginLoss
 from rankopt.optimize import get_method
-from rankopt.optimize.concave_convex import Judge, Training
+from rankopt.optimize.concave_convex import Judge, Training, follow
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.path import follow
 from rankopt.options import POSITIVE, RUN, as_numbers, check
 from rankopt.risk.risk import Risk, shards_of
 from rankopt.scorers.linear import Linear, Slots

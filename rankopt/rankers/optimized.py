@@ -26,11 +26,10 @@ from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
-from rankopt.optimize.concave_convex import Training
+from rankopt.optimize.concave_convex import Training, follow
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.minimize import as_master
 from rankopt.optimize.objective import Objective, largest
-from rankopt.optimize.path import follow
 from rankopt.options import POSITIVE, RUN, Rules, check_options
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import STARTS, STRENGTHS, starts

@@ -34,8 +34,8 @@ from rankopt.fitting import warn_interrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
+from rankopt.optimize.concave_convex import follow
 from rankopt.optimize.objective import Objective, SparseObjective, largest
-from rankopt.optimize.path import follow
 from rankopt.options import number
 from rankopt.rankers import inputs
 from rankopt.rankers.run import follow_path, warn_best_at_start, warn_of_outcome

@@ -25,10 +25,9 @@ from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.annealing import Annealed
 from rankopt.optimize.certificate import Certificate, Stop, check_saved
-from rankopt.optimize.concave_convex import Judge, Method, Training
+from rankopt.optimize.concave_convex import Judge, Method, Training, follow
 from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.path import follow
 from rankopt.persistence.checkpoint import Checkpoint, identity
 
 Found = TypeVar("Found")
@@ -80,7 +79,7 @@ def training_run(ranker: Any, engine: Any = None) -> Iterator[TrainingRun]:
 def follow_path(
     estimator: Any, objective: Objective, method: Method, lams: Sequence[float], judge: Judge | None
 ) -> Iterator[Training]:
-    """A run for each λ, with the limits, callbacks and display of the estimator; see `rankopt.optimize.path`."""
+    """A run for each λ, with the limits, callbacks and display of the estimator; see `follow`."""
     with ended(objective.risk.engine, isinstance(estimator.engine, str)), shown(estimator.verbose) as progress:
         limits = estimator.max_iter, estimator.time_limit, (*estimator.callbacks, *progress)
         yield from follow(objective, method, objective.start, lams, estimator.tol, limits, judge)

@@ -32,10 +32,10 @@ from rankopt.measures.notation import MeasureMix, parse
 from rankopt.optimize import least_squares as within
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
+from rankopt.optimize.concave_convex import follow
 from rankopt.optimize.least_squares import largest_magnitudes, least_squares
 from rankopt.optimize.line_search import LineSearch
 from rankopt.optimize.objective import Objective, deviations
-from rankopt.optimize.path import follow
 from rankopt.options import as_numbers
 from rankopt.rankers import STARTS
 from rankopt.rankers.linear import cross_validated_ridge, row_weights

@@ -21,8 +21,8 @@ from rankopt.errors import MasterProblemError, TrainingInterruptedWarning
 from rankopt.optimize import METHODS, bundle, get_method
 from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
 from rankopt.optimize.certificate import LAYOUTS, ROWS, Certificate, History, Stop
+from rankopt.optimize.concave_convex import follow
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
-from rankopt.optimize.path import follow
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import SteepestSubgradient, StochasticSubgradient
 from rankopt.rankers import LargeMarginRanker

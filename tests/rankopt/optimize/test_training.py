@@ -22,8 +22,8 @@ from rankopt.losses.margin import Convex, Nonconvex
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle, CuttingPlanes
 from rankopt.optimize.certificate import Stop
+from rankopt.optimize.concave_convex import follow
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe, _Dual
-from rankopt.optimize.path import follow
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
 
