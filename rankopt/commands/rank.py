@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
+class _Named(str):
+    """The id of a document, with its row in the file."""
+
+    row: int
+
+    def __new__(cls, name: Any, row: int) -> _Named:
+        made = super().__new__(cls, name)
+        made.row = row
+        return made
+
+
 @click.command(cls=common.Command)
 @click.argument("model", type=common.FILE)
 @click.argument("data", type=common.EXISTING)
@@ -64,10 +75,14 @@ def rank(
     admissible = quotas.admissible(queries, getattr(ranker, "constraints", None))
     check_attributes(queries, admissible)
     by_row = queries.replace(document_ids=None)  # documents are rows of the file
+    named = by_row
+    if queries.document_ids is not None:  # ties fall by id, as in Python
+        named = queries.replace(document_ids=tuple(map(_Named, queries.document_ids, queries.input_order.tolist())))
     with common.cures_as_options():
-        orders = ranker.rank(by_row, k=quotas.k, constraints=admissible)
+        orders = ranker.rank(named, k=quotas.k, constraints=admissible)
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
+    orders = {query: np.array([getattr(one, "row", one) for one in order]) for query, order in orders.items()}
     if admissible is not None:
         k = min(admissible.k, quotas.k or admissible.k)
         short = shortened(np.array([orders[query].size for query in queries.query_ids]), queries, k)

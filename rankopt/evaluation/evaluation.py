@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, generator
 from formulations.display import Axes, CompactReprMixin, data_frame
@@ -516,7 +516,21 @@ def _exchanges(relevance: Floats, scores: Floats, classes: Ints) -> Iterator[Flo
         yield made
 
 
-def random_of(*content: Floats) -> np.random.Generator:
+APART, NOISE = 1e-3, 1e-6  # ties are broken by this part of the least gap of the scores, at least of their span
+
+
+def ties_broken(scores: Floats, order: Ints, random: np.random.Generator, count: int) -> Floats:
+    """(count, n) the scores with equal ones in random orders. order: in which documents get random numbers; if it and
+    the generator do not depend on the scores, neither do the orders of those that tie."""
+    values, level, sizes = np.unique(scores, return_inverse=True, return_counts=True)
+    span = (values[-1] - values[0]) or 1.0
+    step = max(APART * np.diff(values).min(initial=span), NOISE * span)
+    noise = np.empty((count, scores.size))
+    noise[:, order] = step * random.random(noise.shape)
+    return np.asarray(scores + np.where(sizes[level] > 1, noise, 0.0))
+
+
+def random_of(*content: NDArray[Any]) -> np.random.Generator:
     """A generator seeded by the content of a query."""
     text = b"".join(part.tobytes() for part in content)
     return np.random.default_rng(int.from_bytes(blake2b(text, digest_size=8).digest(), "little"))

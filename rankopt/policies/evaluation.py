@@ -148,7 +148,8 @@ class ExposureRanker(BaseEstimator):
         gain = np.asarray(self.ranker._scores(queries.features), dtype=np.float64)[arranged.rows]
         problems = policy_queries(arranged, gain, measure, self.exposure)
         parts = [problems] if self.amortized else [[one] for one in problems]
-        best = [best_policy(own, carried=self.accumulated_ if self.amortized else None) for own in parts]
+        carried = self.accumulated_ if self.amortized else None
+        best = [best_policy(own, carried=carried, averaged=True) for own in parts]
         marginals = [P for one in best for P in one.marginals]
         for one, P in zip(problems, marginals, strict=True):
             for name, value in zip(one.names, one.weight * one.excess(one.attention @ P), strict=True):

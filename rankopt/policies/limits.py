@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import block_array, block_diag, csr_array, hstack, kron
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, Ints
 from formulations.constraints.constraint import unlabeled
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError
@@ -41,6 +41,7 @@ from formulations.solving.solve import solve
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.validation import column
 from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.evaluation import random_of, ties_broken
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 
@@ -48,6 +49,7 @@ Exposure = DemographicParity | DisparateTreatment | DisparateImpact | ExposureBo
 """Limits of exposure whose groups, and merit, are names of attributes of documents."""
 
 GAIN = "gain"  # the merit that is the gain of the measure, or 0 where that is negative
+ORDERS = 8  # random orders of documents of equal gain
 SAFE = 1e-9  # added to the least possible excess, so that a solver finds a point within it
 
 
@@ -203,7 +205,11 @@ class BestPolicy(CompactReprMixin):
 
 
 def best_policy(
-    queries: Sequence[PolicyQuery], *, carried: Mapping[Hashable, float] | None = None, tolerance: float = 0.0
+    queries: Sequence[PolicyQuery],
+    *,
+    carried: Mapping[Hashable, float] | None = None,
+    tolerance: float = 0.0,
+    averaged: bool = False,
 ) -> BestPolicy:
     """Maximize the utility of all queries together under their amortized limits; of one query, under its own.
 
@@ -215,6 +221,8 @@ def best_policy(
         What earlier queries add to the sum of each limit, by name.
     tolerance : float, default 0
         What is added to each bound, in units of the mean exposure per merit.
+    averaged : bool, default False
+        Of documents of equal gain the limits may favor any: the mean of the best policies of `ORDERS` random orders.
 
     Returns
     -------
@@ -256,18 +264,43 @@ def best_policy(
         solution = solve(program(worth, 0, upper), "highs")
     except InfeasibleError:
         excess = -float(solve(program(np.append(0.0 * worth, -1.0), 1, upper), "highs").value)
-        solution = solve(program(worth, 0, upper + (excess + SAFE) * weights), "highs")
+        upper = upper + (excess + SAFE) * weights
+        solution = solve(program(worth, 0, upper), "highs")
     flat = np.asarray(solution.primal["P"])
+    if averaged and any(map(_is_tied, queries)):
+        gains = [_random_gains(one) for one in queries]
+        drawn = []
+        for broken in zip(*gains, strict=True):
+            pairs = zip(queries, broken, strict=True)
+            worth = np.concatenate([np.outer(one.attention, gain).ravel() for one, gain in pairs])
+            drawn.append(solve(program(worth / unit, 0, upper), "highs", solution).primal["P"])
+        flat = np.mean(drawn, axis=0)
     parts_of = (flat[low:high] for low, high in pairwise(cells.tolist()))
     marginals = tuple(_exchanged(P.reshape(-1, one.gain.size), one) for P, one in zip(parts_of, queries, strict=True))
     return BestPolicy(marginals, float(unit * solution.bound), excess)
 
 
-def _exchanged(P: Floats, query: PolicyQuery) -> Floats:
-    """The mean of P over exchanges of documents of equal gain and limits, so that the order of rows decides nothing."""
+def _kinds(query: PolicyQuery) -> tuple[Ints, Ints]:
+    """(n,) the kind of each document, by gain and limits, and the number of documents of each kind."""
     alike = np.vstack([query.gain, query.rows]) if query.names else query.gain[None]
     _, kind, count = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
-    kind = kind.ravel()
+    return kind.ravel(), count
+
+
+def _is_tied(query: PolicyQuery) -> bool:
+    """Whether limits distinguish documents of equal gain."""
+    return _kinds(query)[1].size > np.unique(query.gain).size
+
+
+def _random_gains(query: PolicyQuery) -> Floats:
+    """(ORDERS, n) the gains, equal ones in random orders; the order of rows decides nothing after `_exchanged`."""
+    order = np.argsort(_kinds(query)[0], kind="stable")
+    return ties_broken(query.gain, order, random_of(query.gain[order]), ORDERS)
+
+
+def _exchanged(P: Floats, query: PolicyQuery) -> Floats:
+    """The mean of P over exchanges of documents of equal gain and limits, so that the order of rows decides nothing."""
+    kind, count = _kinds(query)
     total = csr_array((np.ones(kind.size), (np.arange(kind.size), kind)))
     return np.asarray((P @ total / count)[:, kind])
 

@@ -35,6 +35,7 @@ from rankopt.evaluation.evaluation import (
     evaluate,
     evaluate_exchangeable,
     random_of,
+    ties_broken,
 )
 from rankopt.losses.oracle import Criterion, MaxOracle
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
@@ -99,7 +100,7 @@ class Deployment:
             return cls(queries, None, rows, rows)
         admissible.validate(queries.attributes)
         kinds = np.zeros(rows.size, dtype=np.int64)
-        for name in admissible.attributes:
+        for name in sorted(admissible.attributes):
             _, own = np.unique(labels(queries.attributes[name]), return_inverse=True)
             _, kinds = np.unique(kinds * (own.max() + 1) + own, return_inverse=True)
         order = np.lexsort((tie_order(queries, rows), kinds, queries.query_of(rows)))
@@ -179,11 +180,14 @@ class Deployment:
             self, queries=self.queries.select(chosen), sets=sets, order=self.order[rows], kinds=self.kinds[rows]
         )
         count = DRAWS if all(isinstance(one, GroupCapacities) for one in sets) else FEW
-        ends, grades = part.queries.offsets[1:-1], np.asarray(part.queries.relevance)
-        own, graded, kinds = (np.split(values, ends) for values in (scores[rows], grades, part.kinds))
-        breaks = [_ties_broken(*query, count=count) for query in zip(own, graded, kinds, strict=True)]
-        broken = np.concatenate(breaks, axis=1)
-        drawn = [np.split(part.ranking_scores(one, cut_to), ends) for one in broken]
+        ends = part.queries.offsets[1:-1]
+        prints = fingerprints(part.queries.features)
+        keys = (part.kinds, np.asarray(part.queries.relevance), tie_order(part.queries, np.arange(rows.size)), prints)
+        broken = []
+        for own, kind, grade, key, content in zip(*(np.split(one, ends) for one in (scores[rows], *keys)), strict=True):
+            random = random_of(np.sort(content), np.sort(grade))
+            broken.append(ties_broken(own, np.lexsort((kind, grade, key)), random, count))
+        drawn = [np.split(part.ranking_scores(one, cut_to), ends) for one in np.concatenate(broken, axis=1)]
         return {q: list(own) for q, own in zip(chosen.tolist(), zip(*drawn, strict=True), strict=True)}
 
     def classes(self, scores: Floats) -> Ints:
@@ -215,17 +219,6 @@ class Deployment:
                 for one, n in zip(self.sets, sizes.tolist(), strict=True)
             ]
         )
-
-
-def _ties_broken(scores: Floats, grades: Floats, kinds: Ints, count: int) -> Floats:
-    """(count, n) the scores of one query with equal ones in random orders, seeded by its content."""
-    order, (values, sizes) = np.lexsort((grades, kinds, scores)), np.unique(scores, return_counts=True)
-    span = (values[-1] - values[0]) or 1.0
-    step = max(APART * np.diff(values).min(initial=span), NOISE * span)
-    noise = step * random_of(scores[order], grades[order]).random((count, scores.size))
-    made = np.empty((count, scores.size))
-    made[:, order] = scores[order] + np.where(np.repeat(sizes, sizes) > 1, noise, 0.0)
-    return made
 
 
 def _in_order(shown: Ints, scores: Floats, kinds: Ints) -> Ints:
