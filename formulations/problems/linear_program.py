@@ -261,6 +261,10 @@ class LinearProgram(RowProgram):
         worst = [float(np.max(part, initial=0.0)) for part in parts]
         return float("inf") if np.isnan(worst).any() else max(worst)
 
+    def flaw_of(self, x: NDArray[Any]) -> str:
+        wanted = (self.lower.size,)
+        return "" if np.shape(x) == wanted else f"; the shape must be {wanted}, one number a variable"
+
     def check_point(self, x: NDArray[Any]) -> float:
         violation = super().check_point(x)
         if self.integer is not None and violation > self.tolerance:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -151,5 +151,8 @@ def imported(location: str) -> Solver:
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
         kind = type(solver).__name__
-        raise UnknownSolverError(f"{location!r} must be a solver, see function_solver(); got a {kind}.")
+        cure = f" Wrap it, as in MINE = function_solver({attribute}, accepts=Assignment), and name {module}:MINE"
+        raise UnknownSolverError(f"{location!r} must be a solver; got a {kind}.{cure if callable(solver) else ''}")
+    if isinstance(solver, FunctionSolver) and solver.name == "<lambda>":
+        return replace(solver, name=attribute)
     return solver

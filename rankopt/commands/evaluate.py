@@ -204,7 +204,7 @@ def evaluate(
         check_attributes(queries, admissible)
         with common.cures_as_options():
             shown = deploy(queries.grouped(), admissible)
-        found[path] = shown.evaluate(run[queries.rows], wanted, rules)
+            found[path] = shown.evaluate(run[queries.rows], wanted, rules)
         if admissible is not None:
             plain = deploy(queries.grouped(), Admissible(admissible.k))
             free[path] = plain.evaluate(run[queries.rows], wanted, rules, cut_to=found[path])

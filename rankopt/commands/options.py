@@ -355,6 +355,7 @@ def as_options(message: str) -> str:
             r"Fit (with missing='indicator', or fit )?a BoostedRanker, which takes NaN\. Or impute it.*",
             "Train with --missing indicator, or with --ranker boosted, which takes NaN.",
         ),
+        (r"pass document_ids=", "name their column: --document COLUMN"),
         (rf"\b({role})='(\.\.\.|its name)'", r"--\1 COLUMN"),
         (rf"\b({role})='([^']*)'", r"--\1 \2"),
         (rf"\b({role})=(?=[, .;]|$)", r"--\1"),

@@ -269,10 +269,13 @@ class DecisionRegressor(RegressorMixin, BaseEstimator):
             self.shared_weights_ = shared
         if reset and shared:
             self.n_features_in_ = np.shape(X)[2]
-        if shared:
-            table: Floats = check_array(X, allow_nd=True, dtype=np.float64, input_name="X")
-        else:
-            table = validate_data(self, X, reset=reset, dtype=np.float64)
+        try:
+            if shared:
+                table: Floats = check_array(X, allow_nd=True, dtype=np.float64, input_name="X")
+            else:
+                table = validate_data(self, X, reset=reset, dtype=np.float64)
+        except OverflowError as error:
+            raise DataError("X has an integer beyond the range of floats; pass floats") from error
         if shared is not self.shared_weights_ or table.shape[-1] != self.n_features_in_:
             raise DataError(f"X has the shape {table.shape}; pass features of the form that fit has seen")
         return table

@@ -52,6 +52,7 @@ from rankopt.evaluation.export import Column, bars_of_differences, latex_table
 from rankopt.measures.measure import Measure
 
 COUNTED = 200
+EXACT = 16  # differences of which all sign vectors are taken
 
 
 def signed_rank_p(differences: Floats) -> float:
@@ -348,7 +349,7 @@ def _randomization(d: Floats, resamples: int, random: np.random.Generator) -> tu
     d = d[d != 0]
     n = len(d)
     reach = abs(d.sum()) - 1e-12 * np.abs(d).sum()
-    if n <= np.log2(resamples):
+    if n <= max(EXACT, np.log2(resamples)):
         signs = 1 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
         return float(np.mean(np.abs(signs @ d) >= reach)), 2**n, True
     extreme, left = 0, resamples

@@ -40,8 +40,8 @@ from rankopt.options import number
 class Limits:
     """Hard limits. A process that exceeds one is killed, and its row reports it.
 
-    problem: seconds for a problem with all its repeats and its verification. Solvers with a time limit of their own
-        get three quarters of it, and return what they found.
+    problem: time limit of a solver for a problem in seconds, with which those that have one return what they found. All
+        repeats and the verification have a third and a second more; then the process is killed.
     trace: seconds of one solver for a trace; after that its other problems are given up. By default 3 for a recorded
         trace, and no limit for custom problems.
     training_time: time limit of a live run in seconds; the run is killed at twice that plus 5.
@@ -58,6 +58,11 @@ class Limits:
     start: float = 300.0
     memory: int | None = 4 << 30
     max_crashes: int = 3
+
+    @property
+    def killed(self) -> float:
+        """The seconds after which a process that solves a problem is killed."""
+        return 4.0 / 3.0 * self.problem + 1.0
 
     def __post_init__(self) -> None:
         for name in ("problem", "trace", "training_time", "start", "max_crashes"):

@@ -228,7 +228,7 @@ class TimedSolver:
 class Replay:
     """The job of a worker: solve the problems of the trace at `path` with one solver.
 
-    seconds: the time limit of a problem; repeats end before they would exceed it.
+    seconds: the time limit of a solver for a problem; repeats end before they would exceed it.
     """
 
     path: str
@@ -242,7 +242,7 @@ class Replay:
         try:
             solver = None if self.entrant == "auto" else resolved(self.entrant)
             if solver is not None and supports_option(solver, "time_limit") and not getattr(solver, "time_limit", 1):
-                solver = replace(cast(Any, solver), time_limit=0.75 * self.seconds)
+                solver = replace(cast(Any, solver), time_limit=self.seconds)
             self.solver: Solver | None = solver
         except errors.UnknownSolverError as error:
             yield str(error)
@@ -285,7 +285,7 @@ class Replay:
         own, total = [], []
         while True:
             started = perf_counter()
-            left = 0.75 * self.seconds if watched is None else None
+            left = self.seconds if watched is None else None
             solution = solve(form, "auto" if watched is None else watched, time_limit=left)
             total.append(perf_counter() - started)
             own.append(solution.seconds)
@@ -306,7 +306,7 @@ class Replay:
             why = f"its point violates a constraint by {solution.violation:g} of its terms{said}"
             limited = solution.reported_status not in (None, "OPTIMAL")  # it did not claim to be right
             status = Outcome.INACCURATE if limited or solution.violation <= FAR else Outcome.WRONG
-            return replace(row, status=status, certified=False, message=why)
+            return replace(row, bound=None, status=status, certified=False, message=why)
         certify(form, solution)
         wrong = refuted_claim(entry, solution) or (None if self.solver is None else batch_claim(entry, self.solver))
         if wrong is not None:

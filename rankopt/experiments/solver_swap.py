@@ -385,7 +385,7 @@ class SolverSwap:
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
             usual = np.inf if self._data()[0] is None else RECORDED
             total = usual if self.limits.trace is None else self.limits.trace
-            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, total)
+            yield from missing_rows(file, job, blanks, self.limits, self.limits.killed, total)
 
     def _train(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The default parts are one run, whose row is repeated in every role."""

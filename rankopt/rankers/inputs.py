@@ -447,6 +447,8 @@ def _only(eval_set: list[Any], ways: dict[str, Any]) -> tuple[Any, dict[str, Any
 
 def read_row(ranker: Fitted, document: Any, name: str) -> NDArray[np.float64]:
     """The features (d,) of one document: a vector, a row of a data frame (with or without `qid`), a 1 × d matrix."""
+    if isinstance(document, Queries):
+        raise DataError(f"{name} is a Queries; pass one document: a vector, a row of a data frame, or a 1 × d matrix.")
     if hasattr(document, "to_frame"):  # a pandas Series: its index names the features
         document = document.to_frame().T
     elif not isinstance(getattr(document, "shape", None), tuple) or len(document.shape) < 2:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rankopt import LargeMarginRanker, PairwiseRanker, compare
 from rankopt.cli import rankopt
 from rankopt.constraints import Admissible
-from rankopt.data import Queries, read_attributes, read_svmlight, write_svmlight
+from rankopt.data import Queries, read_attributes, read_svmlight, read_table, write_svmlight
 from rankopt.errors import DataError, ListLengthWarning, OptionError
 from rankopt.rankers import MatchingRanker, RegressionRanker
 
@@ -326,3 +326,22 @@ def test_data_without_anything_to_order_are_refused(folder, tmp_path):
         CliRunner().invoke(
             rankopt, ["explain", str(folder / "plain"), str(tmp_path / "flat.txt")], catch_exceptions=False
         )
+
+
+@pytest.mark.parametrize("quotas", [[], ["--at-most", "2:site"]])
+def test_ties_fall_by_id_as_in_python_in_any_order_of_rows(tmp_path, quotas):
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({
+        "qid": np.repeat(["x", "y"], 9), "relevance": rng.integers(0, 3, 18), "x": rng.integers(0, 2, 18).astype(float),
+        "docid": [f"d{i:02d}" for i in rng.permutation(18)], "site": rng.choice(["a", "b", "c", "d"], 18),
+    })  # fmt: skip
+    kept = {"attributes": ["site"], "document": "docid", "features": ["x"]}
+    queries = read_table(table, **kept)
+    ranker = RegressionRanker().fit(queries)
+    ranker.save(tmp_path / "m.rankopt")
+    rules = Admissible(4).at_most(2, by="site") if quotas else None
+    known = {query: list(documents) for query, documents in ranker.rank(queries, k=4, constraints=rules).items()}
+    for name, rows in (("a.parquet", np.arange(18)), ("b.parquet", rng.permutation(18))):
+        table.iloc[rows].to_parquet(tmp_path / name)
+        words = ["rank", str(tmp_path / "m.rankopt"), str(tmp_path / name), "--features", "x", "--k", "4", *quotas]
+        assert listed(CliRunner().invoke(rankopt, words)) == known

@@ -299,6 +299,30 @@ def test_ties_that_constraints_distinguish_are_averaged_over_all_orders(rules):
     assert shuffled == pytest.approx(found.mean(), abs=1e-12)
 
 
+def test_random_orders_belong_to_the_documents():
+    """Two rankers of one order, and one set with its constraints in either order, have one value."""
+    rng = np.random.default_rng(14)
+    n, m = 12, 6
+    X, grades, qid = (
+        rng.integers(0, 3, (n * m, 1)).astype(float),
+        rng.integers(0, 3, n * m).astype(float),
+        np.repeat(range(m), n),
+    )
+    attributes = {"sex": rng.choice(["f", "m"], n * m), "town": rng.choice(["a", "b", "c"], n * m)}
+    one, two = (RegressionRanker(measure="nDCG@4").fit(X, grades, qid=qid) for _ in range(2))
+    one.coef_, two.coef_ = np.array([1.0]), np.array([7.3])
+    rules = Admissible(4).at_most(2, by="town").at_least(share=0.4, documents={"sex": "f"})
+    other = Admissible(4).at_least(share=0.4, documents={"sex": "f"}).at_most(2, by="town")
+    ways = {"qid": qid, "attributes": attributes}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TiedDocumentsWarning)
+        found = [ranker.evaluate(X, grades, constraints=rules, **ways) for ranker in (one, two)]
+        again = one.evaluate(X, grades, constraints=other, **ways)
+    assert found[0].tied[0] == m
+    assert found[0].values.tolist() == found[1].values.tolist()
+    np.testing.assert_allclose(found[0].values, again.values, atol=1e-12)
+
+
 def test_queries_whose_value_depends_on_ties_are_counted_with_and_without_a_length():
     rng = np.random.default_rng(13)
     X, grades, qid = (

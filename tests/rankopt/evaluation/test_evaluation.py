@@ -438,9 +438,15 @@ def test_few_queries_try_every_sign_vector():
     assert found.p_randomization == np.mean(flipped)
 
 
+def test_sixteen_differing_queries_try_every_sign_vector():
+    a, b = runs_compared(16)
+    found = compare(a, b, resamples=100)
+    assert (found.exact, found.n_permutations) == (True, 2**16)
+
+
 def test_many_queries_sample_sign_vectors_and_repeat_themselves():
-    a, b = runs_compared(14)
-    exact, sampled = compare(a, b, resamples=2**14), compare(a, b, resamples=10_000)
+    a, b = runs_compared(18)
+    exact, sampled = compare(a, b, resamples=2**18), compare(a, b, resamples=10_000)
     assert exact.exact
     assert not sampled.exact
     assert sampled.p_randomization == pytest.approx(exact.p_randomization, abs=0.02)

@@ -533,3 +533,22 @@ def test_errors_name_the_cure(error, match, call):
 @parametrize_with_checks([PlackettLuceRanker(max_iter=5, samples=4)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
+
+
+def test_groups_that_tie_share_the_positions():
+    """All scores equal: a best policy that leaves parity room favors no group, for every order of rows."""
+    rng = np.random.default_rng(3)
+    n, side = 12, np.array(["a"] * 6 + ["b"] * 6)
+    X = np.zeros((n, 1))
+    ranker = RegressionRanker().fit(np.arange(4.0)[:, None], [0, 1, 2, 3], group=[4])
+    loose = DemographicParity("side", ratio_bound=0.5)
+    served = ExposureRanker(ranker, loose, measure="DCG@4")
+    order = rng.permutation(n)
+    P, again = (
+        served.marginals(X[rows], group=[n], attributes={"side": side[rows]})[0] for rows in (np.arange(n), order)
+    )
+    assert_allclose(P[:, order], again, atol=1e-9)
+    a = attention(n, 4) @ P
+    assert_allclose(P.sum(axis=1), 1.0, atol=1e-7)
+    assert 0.7 < a[side == "a"].sum() / a[side == "b"].sum() < 1.4  # a vertex has .5 or 2
+    np.testing.assert_allclose(a[side == "a"], a[:6].mean(), atol=1e-7)
