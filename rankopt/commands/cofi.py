@@ -241,7 +241,9 @@ def _compare(
         if test.interval[0] <= 0:
             how = "is behind" if test.difference < 0 else "is not significantly ahead of"
             unsure = ", not significantly" if test.difference < 0 <= test.interval[1] else ""
-            other = "Omit --unrated-weight" if ranker.unrated_weight else "Try --popularity-prior 0 or another --loss"
+            other = "Try --popularity-prior 0 or another --loss"
+            if ranker.unrated_weight:
+                other = "Keep --unrated-weight for lists; to order rated items omit it"
             advice = f"Use {baseline}" if column else f"{other}, or use rankopt.ratings.ItemMeanBaseline"
             size = f"difference {test.difference:+.4f}, {_p(test)}"
             sentence = f"Among {among}, {name} {how} {baseline}{unsure} ({size}). {advice}."
