@@ -205,12 +205,9 @@ class BestPolicy(CompactReprMixin):
 
 
 def best_policy(
-    queries: Sequence[PolicyQuery],
-    *,
-    carried: Mapping[Hashable, float] | None = None,
-    tolerance: float = 0.0,
+    queries: Sequence[PolicyQuery], *, carried: Mapping[Hashable, float] | None = None, tolerance: float = 0.0,
     averaged: bool = False,
-) -> BestPolicy:
+) -> BestPolicy:  # fmt: skip
     """Maximize the utility of all queries together under their amortized limits; of one query, under its own.
 
     Parameters
@@ -267,7 +264,7 @@ def best_policy(
         upper = upper + (excess + SAFE) * weights
         solution = solve(program(worth, 0, upper), "highs")
     flat = np.asarray(solution.primal["P"])
-    if averaged and any(map(_is_tied, queries)):
+    if averaged and any(_kinds(one)[1].size > np.unique(one.gain).size for one in queries):  # limits tell ties apart
         gains = [_random_gains(one) for one in queries]
         drawn = []
         for broken in zip(*gains, strict=True):
@@ -285,11 +282,6 @@ def _kinds(query: PolicyQuery) -> tuple[Ints, Ints]:
     alike = np.vstack([query.gain, query.rows]) if query.names else query.gain[None]
     _, kind, count = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
     return kind.ravel(), count
-
-
-def _is_tied(query: PolicyQuery) -> bool:
-    """Whether limits distinguish documents of equal gain."""
-    return _kinds(query)[1].size > np.unique(query.gain).size
 
 
 def _random_gains(query: PolicyQuery) -> Floats:
