@@ -7,8 +7,8 @@ expensive, and the good offers of a seller are its cheap ones: price has one sig
 within a seller. Without the constraint, most pairs compare offers of different sellers, and training learns the first
 sign; under it, training must also choose the offer of each seller, and learns the second.
 
-If the feature is the price relative to the seller's mean, the difference is not significant. On real data the gain is
-small (MovieLens, 859 lists) or none (W3C experts, students): `python -m benchmarks sets train_or_rerank` measures all.
+If the feature is the price relative to the seller's mean, the difference is not significant. On real data re-ranking is
+as good (W3C experts, students) or better (MovieLens): `python -m benchmarks sets train_or_rerank` measures all.
 """
 
 import numpy as np
