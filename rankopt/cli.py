@@ -36,7 +36,7 @@ COMMANDS = {
     ),
     "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same problems: compare speed, agreement and failures."),
     "trace": ("rankopt.commands.trace:trace", "Show a trace of recorded problems; check its claims."),
-    "demo": ("rankopt.commands.demo:demo", "Run a demonstration on bundled data, in one to two minutes."),
+    "demo": ("rankopt.commands.demo:demo", "Run a demonstration on bundled data, in about half a minute."),
     "compile": ("rankopt.commands.doctor:compile_kernels", "Compile all kernels and print the cache directory."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }

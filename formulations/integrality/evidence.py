@@ -265,7 +265,7 @@ class Witness(CompactReprMixin):
             some = [", ".join(names[:3]) for names in (self.row_names, self.column_names)]
             lines.append(f"  of rows {some[0]}, ... and columns {some[1]}, ...")
         if self.vertex is None:
-            lines.append("  no fractional vertex was found")
+            lines.append("  no fractional vertex was found: the linear program may be integral all the same")
         else:
             part = np.flatnonzero(self.vertex.numerators % self.vertex.denominator)
             several = plural(part.size, "variable") + (" is" if part.size == 1 else " are")

@@ -74,7 +74,7 @@ def verify_integrality(
       row 2 | 1 . 1
       row 3 | . 1 1
       columns: column 0, column 2, column 4
-      no fractional vertex was found
+      no fractional vertex was found: the linear program may be integral all the same
     """
     seed, max_effort = as_integer("seed", seed), as_integer("max_effort", max_effort)
     nonempty = getattr(problem, "check_nonempty", None)

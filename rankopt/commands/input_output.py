@@ -172,7 +172,7 @@ def shortened(lengths: Any, queries: Queries, k: int) -> str:
         return ""
     return (
         f"{short.sum()} of {len(queries)} lists are shorter than {k} (shortest: {lengths[short].min()}): "
-        "their queries have no longer admissible list"
+        "the constraints admit no longer list there"
     )
 
 

@@ -515,7 +515,8 @@ def documented(estimator: str) -> dict[str, tuple[str, str]]:
 
 
 def _first_sentence(text: str) -> str:
-    """The text up to the first full stop that ends a sentence."""
+    """The text up to the first full stop that ends a sentence, without references."""
+    text = re.sub(r" ?\[(ORM|paper|φ)[^\]]*\]", "", text)
     sentence = re.split(r"(?<![\d.])\. ", text.strip())[0].strip()
     first = sentence[:1].upper() if sentence[:1].isascii() else sentence[:1]
     return f"{first}{sentence[1:]}".removesuffix(".") + "."

@@ -154,6 +154,7 @@ class Comparison(CompactReprMixin):
         also = f", {self.p_wilcoxon:.4f} by Wilcoxon's signed ranks" if self.test == "wilcoxon" else ""
         by = " by the bootstrap" if self.interval_method == "bootstrap" else ""
         ways = f"{'all' if self.exact else 'random'} {self.n_permutations} ways to swap the two on some {self.unit}"
+        ways = ways if self.ties < self.queries else "all are equal"
         return (
             f"{self.measure} on {self.queries} {self.unit}: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
             f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval{by} {low:+.4f} to {high:+.4f}\n"

@@ -47,7 +47,9 @@ class LargeMarginRanker(OptimizedRanker):
 
     The defaults were chosen on seven real data sets (benchmarks/accuracy.md): the nonconvex bound, started at w₀, a
     cross-validated ridge scaled to margins of 1. The convex bound often ends at w = 0. A
-    `rankopt.errors.WorseThanInitWarning` is raised if the training queries are ranked worse than by w₀.
+    `rankopt.errors.WorseThanInitWarning` is raised if the training queries are ranked worse than by w₀. [ORM] is Le,
+    Smola, Chapelle and Teo, Optimization of Ranking Measures; [paper 4] Chakrabarti, Khanna, Sawant and Bhattacharyya,
+    Structured Learning for Non-Smooth Ranking Losses.
 
     Parameters
     ----------
