@@ -231,7 +231,7 @@ class ClickLog(CompactReprMixin):
 
     @classmethod
     def read(cls, path: str | PathLike[str], **columns: Any) -> Self:
-        """`from_frame` of a parquet, CSV or Feather file (extra `tables`)."""
+        """`from_frame` of a parquet, CSV or Feather file."""
         return cls.from_frame(table_at(as_path(path, DataError, "path")), **columns)
 
     def __len__(self) -> int:

@@ -13,10 +13,10 @@ from rankopt.commands.options import Command, json_option
 
 PACKAGES = (
     "rankopt", "numpy", "scipy", "cvxpy", "ortools", "highspy", "networkx", "scikit-learn", "numba", "qpsolvers",
-    "clarabel", "osqp", "scs", "daqp", "piqp", "click", "rich", "matplotlib",
+    "clarabel", "osqp", "scs", "daqp", "piqp", "click", "rich", "matplotlib", "pyarrow",
 )  # fmt: skip
 OPTIONAL = (
-    "pandas", "polars", "pyarrow", "lightgbm", "xgboost", "torch", "onnx", "onnxruntime", "distributed", "linopy",
+    "pandas", "polars", "lightgbm", "xgboost", "torch", "onnx", "onnxruntime", "distributed", "linopy",
     "pulp", "ir-measures",
 )  # fmt: skip
 

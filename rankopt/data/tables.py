@@ -75,7 +75,7 @@ def read_table(
     unjudged: Unjudged = None,
     missing: float | None = None,
 ) -> Queries:
-    """The queries of a file (parquet, CSV, Feather; extra `tables`) or of a data frame.
+    """The queries of a file (parquet, CSV, Feather) or of a data frame.
 
     Columns of CSV and TSV files are separated by commas, semicolons (numbers may then have decimal commas), tabs or |.
     qid, relevance, document: columns, by default those with usual names (qid, query_id, session_id, ...; relevance,
@@ -304,7 +304,7 @@ def table_at(path: str) -> Any:
     try:
         read = getattr(import_module(module), reader)
     except ImportError as error:
-        raise OptionError(f"{path} cannot be read because {error}; pip install 'rankopt[tables]'") from error
+        raise OptionError(f"{path} cannot be read because {error}; pip install pyarrow") from error
     try:
         return read(path) if reader == "read_table" else _read_text(path, read)
     except FileNotFoundError:

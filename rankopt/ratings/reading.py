@@ -16,7 +16,7 @@ The first line of a file determines its layout:
 Fields may be padded with blanks, and quoted if separated by ',' or ';'. Ratings separated by ';' or a tab may have a
 decimal comma.
 
-Parquet and Feather files (extra `tables`) have columns user, item and rating; others are ignored. Ids are integers or
+Parquet and Feather files have columns user, item and rating; others are ignored. Ids are integers or
 text, as stored.
 
 Item files are u.item next to u.genre, movies.dat, movies.csv, or any file with a header that names the item; plain or
