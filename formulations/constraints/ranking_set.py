@@ -179,8 +179,9 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         """The limits that a ranking (the document at each position) reaches or breaks: a pandas DataFrame by name.
 
         Columns: the constraint in words, limit, attained, price. dual: `solution.dual`, for the price: what one more
-        unit of the limit gains at most. Forbidden cells have no limit.
+        unit of the limit gains at most, perhaps nothing: `sensitivity` solves. Forbidden cells have no limit.
         """
+        check_type("dual", dual, Mapping, type(None), cure="Pass solution.dual.")
         cells = np.arange(self.positions) * self.documents + self._check_order(order)
         rows: dict[str, tuple[Any, ...]] = {}
         for one in self._every:

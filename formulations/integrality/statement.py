@@ -41,10 +41,7 @@ class Statement:
         """Raise `InvalidProblemError` naming the first limit that is not an integer, as proofs and vertices need."""
         broken = self._broken_limit()
         if broken is not None:
-            cure = (
-                "pass `program.matrix` to verify the matrix alone; `program.with_integer_limits()` rounds limits of "
-                "integer variables and their rows inwards"
-            )
+            cure = "pass the matrix alone to verify it, or round the limits (`as_problem(model)` has both)"
             raise InvalidProblemError(f"limits must be integers; {broken}; {cure}.")
 
     def _broken_limit(self) -> str | None:

@@ -60,7 +60,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     of conventions that other programs do not share, such as which of several vectors of an MPS file is read.
     """
     file = Path(as_path(path))
-    suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
+    suffix = (Path(file.stem).suffix if file.suffix == ".gz" else file.suffix).lower()
     if suffix not in READERS:
         raise UnsupportedProblemError(f"the name of a program must end with .mps or .lp; got {file.name!r}.")
     program = READERS[suffix](file)

@@ -40,7 +40,7 @@ def are_problems(files: Sequence[str]) -> bool:
     """Whether the files contain problems, or are folders of these. Raises a usage error if only some of several do."""
     from rankopt.experiments.traces import ENDINGS, problem_files
 
-    others = [file for file in files if not file.endswith(ENDINGS) and not problem_files(file)]
+    others = [file for file in files if not file.lower().endswith(ENDINGS) and not problem_files(file)]
     if others and len(files) > 1:
         raise click.UsageError(
             f"{others[0]} is one of {len(files)} files and not a problem; give files that end with one of "

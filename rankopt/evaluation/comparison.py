@@ -223,7 +223,10 @@ def compare(
     if n < 2:
         cure = "evaluate more queries" if relevance is None or qid is not None else "pass the query of each row, qid="
         raise DataError(f"{n} queries cannot be tested because a spread needs two; {cure}.")
-    d = a - b
+    with np.errstate(over="ignore"):
+        d = a - b
+    if not np.isfinite(d).all():
+        raise DataError(f"values must be finite, and so must differences; got {a[np.argmin(np.isfinite(d))]:g}.")
     level = 1e-12 * np.maximum(np.abs(a), np.abs(b))
     d[np.abs(d) <= level] = 0.0
     d.setflags(write=False)
@@ -347,7 +350,7 @@ def _student(d: Floats) -> float:
 
 def _randomization(d: Floats, resamples: int, random: np.random.Generator) -> tuple[float, int, bool]:
     """p over sign vectors, their number, and whether it is exhaustive. Zero differences have no effect."""
-    d = d[d != 0]
+    d = np.sort(d[d != 0])  # the order of queries decides no sample
     n = len(d)
     reach = abs(d.sum()) - 1e-12 * np.abs(d).sum()
     if n <= max(EXACT, np.log2(resamples)):

@@ -426,11 +426,14 @@ DRAWS = 100
 
 def evaluate_exchangeable(
     queries: Grouped, scores: Floats, measures: Measures, classes: Ints, convention: str | Convention = "default",
-    redrawn: Mapping[int, Sequence[Floats]] | None = None,
+    redrawn: Mapping[int, Sequence[tuple[Floats, Floats]]] | None = None, free: tuple[Floats, Ints] | None = None,
 ) -> Evaluation:  # fmt: skip
     """`evaluate` of grouped rows, averaged over all exchanges of documents of one class; classes: codes (N,). Documents
-    of score -inf are not retrieved. redrawn: query -> its scores under random orders of tied documents, over which it
-    is averaged too. A convention that breaks ties evaluates the order of the scores instead.
+    of score -inf are not retrieved. A convention that breaks ties evaluates the order of the scores instead.
+
+    redrawn: query -> its scores under random orders of tied documents, with the constraints and without. free: without
+    constraints the scores (N,), and codes of documents of equal score. The value of these queries is the exact mean
+    without constraints plus the mean difference, which is 0 where no constraint binds.
 
     Exact for measures that are linear in the gains, of queries not redrawn. For others the mean over `DRAWS` random
     exchanges, seeded by the content of the query, with a TiedDocumentsWarning that gives its standard error.
@@ -452,7 +455,9 @@ def evaluate_exchangeable(
     if affected.size:
         parts = [slice(*documents.offsets[q : q + 2].tolist()) for q in affected]
         streams = [
-            redrawn[q] if q in redrawn else _exchanges(documents.relevance[part], scores[part], classes[part])
+            redrawn[q]
+            if q in redrawn
+            else ((one, one) for one in _exchanges(documents.relevance[part], scores[part], classes[part]))
             for q, part in zip(affected.tolist(), parts, strict=True)
         ]
         ends = np.cumsum([0, *(part.stop - part.start for part in parts)])
@@ -462,23 +467,29 @@ def evaluate_exchangeable(
         )  # fmt: skip
         _, among = np.unique(np.concatenate([classes[part] for part in parts]), return_inverse=True)
         wanted = [found.measures[row] for row in rows]
-        draws = np.array(
-            [
-                _evaluated(_retrieved(own, one), one, wanted, rules, among).values
-                for one in map(np.concatenate, zip(*streams, strict=False))
-            ]
+        pairs = [[np.concatenate(side) for side in zip(*pair, strict=True)] for pair in zip(*streams, strict=False)]
+        draws, alone = (
+            np.array(
+                [_evaluated(_retrieved(own, pair[side]), pair[side], wanted, rules, among).values for pair in pairs]
+            )
+            for side in (0, 1)
         )
         cells = np.ix_(rows, affected)
+        if free is not None:
+            exact = _evaluated(_retrieved(documents, free[0]), free[0], wanted, rules, free[1]).values[:, affected]
+            sizes = [np.add.reduceat(pair[0] > -np.inf, ends[:-1], dtype=np.int64) for pair in pairs]
+            comparable = linear[rows][:, None] & np.isin(affected, list(redrawn)) & (np.ptp(sizes, axis=0) == 0)
+            draws = np.where(comparable, exact + (draws - alone), draws)
+        values[cells] = np.where(drawn[cells], draws.mean(axis=0), values[cells])
         chosen = drawn[cells] & (np.ptp(draws, axis=0) > 1e-12 * np.abs(draws).max(axis=0))
-        values[cells] = np.where(chosen, draws.mean(axis=0), values[cells])
-        tied[cells] |= chosen
+        tied[cells] |= chosen | (drawn[cells] & (np.ptp(alone, axis=0) > 1e-12))
         if chosen.any():
             errors = np.sqrt(np.where(chosen, draws.var(axis=0, ddof=1), 0.0).sum(axis=1) / len(draws)) / len(found)
-            exact = "" if redrawn else " A measure like nDCG@10 is averaged exactly."
+            others = "" if redrawn else " A measure like nDCG@10 is averaged exactly."
             names = ", ".join(repr(wanted[row]) for row in np.flatnonzero(chosen.any(axis=1)))
             warnings.warn(
                 f"documents of equal score are tied in {chosen.any(axis=0).sum()} of {len(found)} queries: {names} "
-                f"is the mean over {len(draws)} random orders, with a standard error of {errors.max():.2g}.{exact}",
+                f"is the mean over {len(draws)} random orders, with a standard error of {errors.max():.2g}.{others}",
                 TiedDocumentsWarning,
                 stacklevel=3,
             )
@@ -516,18 +527,17 @@ def _exchanges(relevance: Floats, scores: Floats, classes: Ints) -> Iterator[Flo
         yield made
 
 
-APART, NOISE = 1e-3, 1e-6  # ties are broken by this part of the least gap of the scores, at least of their span
+APART = 1e-3  # ties are broken by less than this part of the least gap of the scores
 
 
 def ties_broken(scores: Floats, order: Ints, random: np.random.Generator, count: int) -> Floats:
     """(count, n) the scores with equal ones in random orders. order: in which documents get random numbers; if it and
     the generator do not depend on the scores, neither do the orders of those that tie."""
     values, level, sizes = np.unique(scores, return_inverse=True, return_counts=True)
-    span = (values[-1] - values[0]) or 1.0
-    step = max(APART * np.diff(values).min(initial=span), NOISE * span)
+    step = APART * np.diff(values).min(initial=np.abs(values).max() or 1.0)
     noise = np.empty((count, scores.size))
-    noise[:, order] = step * random.random(noise.shape)
-    return np.asarray(scores + np.where(sizes[level] > 1, noise, 0.0))
+    noise[:, order] = random.random(noise.shape)
+    return np.asarray(scores + np.where(sizes[level] > 1, step * noise, 0.0))
 
 
 def random_of(*content: NDArray[Any]) -> np.random.Generator:

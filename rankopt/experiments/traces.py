@@ -187,7 +187,7 @@ def problem_files(folder: str | PathLike[str]) -> list[str]:
     """The paths of the problem files in a folder, sorted; none for anything else."""
     if not Path(folder).is_dir():
         return []
-    return sorted(str(path) for path in Path(folder).iterdir() if path.name.endswith(ENDINGS))
+    return sorted(str(path) for path in Path(folder).iterdir() if path.name.lower().endswith(ENDINGS))
 
 
 def traces_of(given: Any, seconds: float | None = None) -> list[ProblemTrace]:
@@ -241,7 +241,7 @@ def _read(path: Any) -> Problem:
     if not isinstance(path, str | PathLike):
         raise _no_problem(path)
     file = fspath(path)
-    if not file.endswith(ENDINGS):
+    if not file.lower().endswith(ENDINGS):
         raise OptionError(f"{file!r} is not a problem file; give one whose name ends with one of {', '.join(ENDINGS)}")
     if not file.endswith(".toml"):
         return read_program(file)

@@ -21,6 +21,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import block_array, block_diag, csr_array, hstack, kron
 
 from formulations.arrays import Floats, Ints
@@ -264,35 +265,44 @@ def best_policy(
         upper = upper + (excess + SAFE) * weights
         solution = solve(program(worth, 0, upper), "highs")
     flat = np.asarray(solution.primal["P"])
-    if averaged and any(_kinds(one)[1].size > np.unique(one.gain).size for one in queries):  # limits tell ties apart
-        gains = [_random_gains(one) for one in queries]
-        drawn = []
-        for broken in zip(*gains, strict=True):
-            pairs = zip(queries, broken, strict=True)
-            worth = np.concatenate([np.outer(one.attention, gain).ravel() for one, gain in pairs])
-            drawn.append(solve(program(worth / unit, 0, upper), "highs", solution).primal["P"])
-        flat = np.mean(drawn, axis=0)
-    parts_of = (flat[low:high] for low, high in pairwise(cells.tolist()))
-    marginals = tuple(_exchanged(P.reshape(-1, one.gain.size), one) for P, one in zip(parts_of, queries, strict=True))
+    spans = [slice(low, high) for low, high in pairwise(cells.tolist())]
+    if averaged:
+        even = np.concatenate(
+            [
+                _mean_over(flat[own].reshape(-1, one.gain.size), one.gain).ravel()
+                for own, one in zip(spans, queries, strict=True)
+            ]
+        )
+        if (limits @ even <= upper + SAFE * (1.0 + np.abs(upper))).all():  # documents of equal gain need no preference
+            flat = even
+        elif any(_kinds(one).max() >= np.unique(one.gain).size for one in queries):
+            drawn = []
+            for broken in zip(*map(_random_gains, queries), strict=True):
+                pairs = zip(queries, broken, strict=True)
+                worth = np.concatenate([np.outer(one.attention, gain).ravel() for one, gain in pairs])
+                drawn.append(solve(program(worth / unit, 0, upper), "highs", solution).primal["P"])
+            flat = np.mean(drawn, axis=0)
+    marginals = tuple(
+        _mean_over(flat[own].reshape(-1, one.gain.size), _kinds(one)) for own, one in zip(spans, queries, strict=True)
+    )
     return BestPolicy(marginals, float(unit * solution.bound), excess)
 
 
-def _kinds(query: PolicyQuery) -> tuple[Ints, Ints]:
-    """(n,) the kind of each document, by gain and limits, and the number of documents of each kind."""
+def _kinds(query: PolicyQuery) -> Ints:
+    """(n,) the kind of each document, by gain and limits."""
     alike = np.vstack([query.gain, query.rows]) if query.names else query.gain[None]
-    _, kind, count = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
-    return kind.ravel(), count
+    return np.asarray(np.unique(alike, axis=1, return_inverse=True)[1]).ravel()
 
 
 def _random_gains(query: PolicyQuery) -> Floats:
-    """(ORDERS, n) the gains, equal ones in random orders; the order of rows decides nothing after `_exchanged`."""
-    order = np.argsort(_kinds(query)[0], kind="stable")
+    """(ORDERS, n) the gains, equal ones in random orders; the order of rows decides nothing after `_mean_over`."""
+    order = np.argsort(_kinds(query), kind="stable")
     return ties_broken(query.gain, order, random_of(query.gain[order]), ORDERS)
 
 
-def _exchanged(P: Floats, query: PolicyQuery) -> Floats:
-    """The mean of P over exchanges of documents of equal gain and limits, so that the order of rows decides nothing."""
-    kind, count = _kinds(query)
+def _mean_over(P: Floats, key: NDArray[Any]) -> Floats:
+    """The mean of P over exchanges of documents of equal keys, so that the order of rows decides nothing."""
+    _, kind, count = np.unique(key, return_inverse=True, return_counts=True)
     total = csr_array((np.ones(kind.size), (np.arange(kind.size), kind)))
     return np.asarray((P @ total / count)[:, kind])
 

@@ -159,11 +159,26 @@ class Deployment:
         made = self.ranking_scores(scores, cut_to)
         averaged = self.sets is not None and convention_named(convention).ties == "average"
         redrawn = self._redrawn(scores, made, cut_to) if averaged else {}
-        return evaluate_exchangeable(self.queries, made, measures, self.classes(scores), convention, redrawn)
+        classes, free = self.classes(scores), None
+        if redrawn:
+            free = self._best_of(scores, made), replace(self, kinds=np.zeros_like(self.kinds)).classes(scores)
+        return evaluate_exchangeable(self.queries, made, measures, classes, convention, redrawn, free)
 
-    def _redrawn(self, scores: Floats, made: Floats, cut_to: Evaluation | None) -> dict[int, list[Floats]]:
-        """The best rankings under random orders of the documents of equal score, as `ranking_scores`, of each query in
-        which the constraints distinguish such documents and one is shown."""
+    def _best_of(self, scores: Floats, made: Floats) -> Floats:
+        """The scores (N,) of the best documents of each query, as many as in `made`; -inf for the others."""
+        order = np.lexsort((-scores, self.queries.query_of(np.arange(scores.size))))
+        starts = self.queries.offsets[:-1]
+        place = np.arange(scores.size) - np.repeat(starts, np.diff(self.queries.offsets))
+        shown = np.repeat(np.add.reduceat(made > -np.inf, starts, dtype=np.int64), np.diff(self.queries.offsets))
+        best = np.full(scores.size, -np.inf)
+        best[order] = np.where(place < shown, -place.astype(np.float64), -np.inf)
+        return best
+
+    def _redrawn(
+        self, scores: Floats, made: Floats, cut_to: Evaluation | None
+    ) -> dict[int, list[tuple[Floats, Floats]]]:
+        """The best rankings under random orders of the documents of equal score, with the constraints and without, as
+        `ranking_scores`, of each query in which the constraints distinguish such documents and one is shown."""
         assert self.sets is not None
         query = self.queries.query_of(np.arange(scores.size))
         _, level = np.unique(np.stack([query, scores]), axis=1, return_inverse=True)
@@ -187,7 +202,10 @@ class Deployment:
         for own, kind, grade, key, content in zip(*(np.split(one, ends) for one in (scores[rows], *keys)), strict=True):
             random = random_of(np.sort(content), np.sort(grade))
             broken.append(ties_broken(own, np.lexsort((kind, grade, key)), random, count))
-        drawn = [np.split(part.ranking_scores(one, cut_to), ends) for one in np.concatenate(broken, axis=1)]
+        drawn: list[list[tuple[Floats, Floats]]] = []
+        for one in np.concatenate(broken, axis=1):
+            shown = part.ranking_scores(one, cut_to)
+            drawn.append([*zip(np.split(shown, ends), np.split(part._best_of(one, shown), ends), strict=True)])
         return {q: list(own) for q, own in zip(chosen.tolist(), zip(*drawn, strict=True), strict=True)}
 
     def classes(self, scores: Floats) -> Ints:

@@ -260,7 +260,7 @@ def test_a_score_under_a_quota_does_not_depend_on_the_order_of_rows(sorted_by):
         assert values[0] == pytest.approx(values[1], abs=1e-12)
         messages = [str(one.message) for one in caught if one.category is TiedDocumentsWarning]
         assert len(messages) == 2
-        assert all("tied in 4 of 4 queries" in text and "standard error" in text for text in messages)
+        assert all("of 4 queries" in text and "standard error" in text for text in messages)
 
 
 @pytest.mark.parametrize("rules", ["caps", "quota"])
@@ -285,18 +285,38 @@ def test_ties_that_constraints_distinguish_are_averaged_over_all_orders(rules):
             allowed[((own + 1e-6 * np.array(order))[allowed] @ weights).argmax()] for order in permutations(range(n))
         ]
         known.append(np.mean(gains[np.array(best)] @ weights) / (np.sort(gains)[::-1][:k] @ weights))
-    with pytest.warns(TiedDocumentsWarning) as caught:
-        found = ranker.evaluate(score[:, None], grades, qid=qid, attributes={"site": site}, constraints=limited)
-    error = float(str(caught[0].message).split("standard error of ")[1].rstrip("."))
-    assert 0 < error < 0.02
-    assert abs(found.mean() - np.mean(known)) < 5 * error
-    assert found.tied[0] >= 6
     again = rng.permutation(n * m)
-    with pytest.warns(TiedDocumentsWarning):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = ranker.evaluate(score[:, None], grades, qid=qid, attributes={"site": site}, constraints=limited)
         shuffled = ranker.score(
             score[again, None], grades[again], qid=qid[again], attributes={"site": site[again]}, constraints=limited
         )
+    errors = [float(str(one.message).split("standard error of ")[1].rstrip(".")) for one in caught]
+    error = max(errors, default=0.0)  # none where exchanges within sites are all that differs
+    assert error < 0.02
+    assert abs(found.mean() - np.mean(known)) < 5 * error + 1e-9
+    assert found.tied[0] >= 6
     assert shuffled == pytest.approx(found.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("gap", [1.0, 1e-9])
+def test_a_limit_that_does_not_bind_costs_nothing(gap):
+    """Many ties, near scores and one far away: the value is that without limits, and no document is out of order."""
+    rng = np.random.default_rng(15)
+    n, m = 10, 8
+    X = rng.integers(1, 5, (m, n)) * gap
+    grades = (2 * gap >= X).astype(float)
+    X[:, 0], grades[:, 0] = 1e8, 0.0
+    X[:, 1], grades[:, 1] = gap, 1.0
+    rows, qid = X.reshape(-1, 1), np.repeat(range(m), n)
+    ranker = RegressionRanker(measure="nDCG@4").fit(rows, grades.ravel(), qid=qid)
+    ranker.coef_ = np.array([-1.0])
+    ways = {"qid": qid, "attributes": {"seller": rng.integers(0, 4, n * m)}}
+    free = ranker.evaluate(rows, grades.ravel(), constraints=Admissible(4), **ways)
+    loose = ranker.evaluate(rows, grades.ravel(), constraints=Admissible(4).at_most(4, by="seller"), **ways)
+    np.testing.assert_allclose(loose.values, free.values, atol=1e-12)
+    assert loose.tied.tolist() == free.tied.tolist()
 
 
 def test_random_orders_belong_to_the_documents():
