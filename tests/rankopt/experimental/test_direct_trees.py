@@ -263,7 +263,6 @@ def test_weights_of_queries_count():
     assert_array_equal(left_out.predict(X), fitted(X[qid > 2], y[qid > 2], qid[qid > 2]).predict(X))
 
 
-@pytest.mark.filterwarnings("ignore:documents of equal score are tied")
 def test_rank_and_score_obey_constraints():
     X, y, qid = data(5)
     site = np.arange(y.size) % 4

@@ -206,7 +206,6 @@ def test_training_under_a_set_is_better_for_it_than_training_without(data):
     assert other > within.certificate_.primal + within.certificate_.gap
 
 
-@pytest.mark.filterwarnings("ignore:documents of equal score are tied")
 @pytest.mark.every(5)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("admissible", [SITES, QUOTA], ids=["sites", "quota"])
