@@ -126,7 +126,7 @@ class _Worker:
                 self.ended = True
                 self._kill()
                 late = "a tiny first problem was not solved in" if self.ready else "it did not start in"
-                far = f"killed after {seconds:g} s" if self.warm else f"killed: {late} {allowed:g} s"
+                far = f"killed after {seconds:g} s" if self.warm else f"killed: {late} {allowed:.3g} s"
                 return replace(blank, **{"status": Outcome.TIMED_OUT, "message": far, **partial})
             if message is None:
                 self.ended = True

@@ -375,7 +375,7 @@ def test_traces_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
     trace = next(recorded.with_suffix(".traces").glob("*.npz"))
     rows = SolverSwap(problems=[trace], argmax_solvers=("scipy",), repeats=1).run()
     assert {row.trace for row in rows} == {ProblemTrace.load(trace).name}
-    with pytest.raises(OptionError, match="exclude each other"):
+    with pytest.raises(OptionError, match="custom problems need no data; leave the data out"):
         SolverSwap(ProblemTrace.load(trace), problems=[trace])
     for odd in ([3], [], "p.txt", [object()]):
         with pytest.raises((OptionError, DataError)):
