@@ -350,9 +350,9 @@ def _student(d: Floats) -> float:
 
 def _randomization(d: Floats, resamples: int, random: np.random.Generator) -> tuple[float, int, bool]:
     """p over sign vectors, their number, and whether it is exhaustive. Zero differences have no effect."""
-    d = np.sort(d[d != 0])  # the order of queries decides no sample
-    n = len(d)
     reach = abs(d.sum()) - 1e-12 * np.abs(d).sum()
+    d = np.sort(np.abs(d[d != 0]))  # neither the order of queries nor that of the two decides a sample
+    n = len(d)
     if n <= max(EXACT, np.log2(resamples)):
         signs = 1 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
         return float(np.mean(np.abs(signs @ d) >= reach)), 2**n, True
